@@ -1,0 +1,63 @@
+# `make demo` and `make test` are all a newcomer needs; each sets up .venv by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# One BLAS/torch thread a process: several processes share the cores, and more threads than cores are slower.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo serve check test format openapi client bench-quick clean
+
+help:  ## show these targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv .venv
+
+# torch goes first and by its exact version, so that a CPU build in reach of pip is taken.
+.venv/.runtime: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP_INSTALL) "$$(grep -m1 '^torch==' constraints.txt)"
+	$(PIP_INSTALL) --editable '.[worker]'
+	@touch $@
+
+.venv/.dev: .venv/.runtime
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo: .venv/.runtime  ## run the main job end to end over HTTP and write its files to ./vnce-demo
+	$(BIN)/vnce demo
+
+serve: .venv/.runtime  ## keep the embedded service running
+	$(BIN)/vnce serve
+
+check: .venv/.dev  ## format, lint, types, import contracts, fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not integration and not faults"
+
+test: .venv/.dev  ## every test, with real servers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+format: .venv/.dev  ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+openapi: .venv/.dev  ## write openapi.yaml from the app
+	$(BIN)/python -m service.openapi openapi.yaml
+
+client: .venv/.dev  ## generate the Python client into build/client
+	rm -rf build/client
+	mkdir -p build
+	$(BIN)/openapi-python-client generate --path openapi.yaml --config client.yaml --output-path build/client --fail-on-warning
+
+bench-quick: .venv/.dev  ## the engine's figures: AUC and CPU time on ring and hub graphs
+	$(BIN)/python -m benchmarks.quick
+
+clean:  ## remove what the build made
+	rm -rf .venv build vnce-demo

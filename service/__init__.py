@@ -1,0 +1,1 @@
+"""The HTTP side: datasets, jobs and results over REST, and the records behind them."""

@@ -1,0 +1,1 @@
+"""Graphical models from incomplete tables by variational noise-contrastive estimation."""

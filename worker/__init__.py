@@ -1,0 +1,1 @@
+"""What runs: job execution, exports and figures, the embedded launcher and the command line."""
