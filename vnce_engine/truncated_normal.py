@@ -1,0 +1,160 @@
+"""The univariate normal distribution truncated to the half-line [0, inf).
+
+Functions are elementwise over float64 tensors that broadcast together. `mu` and `sigma` belong
+to the parent (untruncated) normal, so `mu` may lie far below zero. All of them depend on
+alpha = -mu / sigma, the truncation point in standard units, and change formula where the direct
+one would cancel: nothing here loses more than about 11 of its 16 digits for |alpha| <= 100.
+
+Sampling is `quantile` of uniforms.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.special import erfc, erfcx, log_ndtr, ndtri
+
+# Below this alpha the hazard is under 1e-297, and erfcx, its denominator, is about to overflow.
+_NEGLIGIBLE_HAZARD_ALPHA = -37.0
+# From here on the continued fraction of Mills' ratio beats the cancelling difference of hazards:
+# `_FRACTION_DEPTH` levels leave a relative error below 1e-14 in both moments.
+_FRACTION_ALPHA = 20.0
+_FRACTION_DEPTH = 16
+# Beyond this alpha the tail mass nears the smallest float, so quantiles work with its logarithm.
+_TAIL_QUANTILE_ALPHA = 30.0
+# Matching moments stops at this alpha: the variance of x is then 0.9998 of its squared mean, an
+# exponential distribution for every practical purpose.
+MAX_MATCHED_ALPHA = 100.0
+# Halvings that take a bracket of alpha as wide as 100 below the rounding error of 1.
+_BISECTIONS = 60
+
+
+def log_mass(mu: Tensor, sigma: Tensor) -> Tensor:
+    """Return the log of the parent normal's probability of [0, inf)."""
+    log_probability: Tensor = log_ndtr(mu / sigma)
+    return log_probability
+
+
+def log_prob(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    """Return the log density at `x`; -inf where `x` is negative."""
+    alpha, t = torch.broadcast_tensors(-mu / sigma, x / sigma)
+    # With alpha > 0 the two large squares, alpha² and (t + alpha)², cancel on paper:
+    # log Phi(-alpha) = -alpha² / 2 + log(erfcx(alpha / sqrt 2) / 2).
+    in_tail = alpha > 0
+    tail_alpha = torch.where(in_tail, alpha, 0.0)
+    tail = -t * (0.5 * t + tail_alpha) - torch.log(0.5 * erfcx(tail_alpha / math.sqrt(2)))
+    body_alpha = torch.where(in_tail, 0.0, alpha)
+    body = -0.5 * (t + body_alpha).square() - log_ndtr(-body_alpha)
+    log_density = torch.where(in_tail, tail, body) - torch.log(sigma) - 0.5 * math.log(2 * math.pi)
+    return torch.where(t < 0, -torch.inf, log_density)
+
+
+def moments(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of the truncated variable.
+
+    Source: the appendix of Rhodes and Gutmann (2019) on the noise distribution, with its two
+    misprints put right: erfcx(x) = exp(x²) erfc(x), and the hazard is sqrt(2/pi) / erfcx.
+    """
+    mean, variance = _standard_moments(-mu / sigma)
+    return sigma * mean, sigma.square() * variance
+
+
+def quantile(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    """Return the quantile function at `uniforms`, which lie strictly between 0 and 1.
+
+    It increases with the uniforms, is finite and at least 0, and is differentiable in `mu` and
+    `sigma`, so that it serves as a reparametrised sampler.
+    """
+    alpha, uniforms = torch.broadcast_tensors(-mu / sigma, uniforms)
+    in_tail = alpha > _TAIL_QUANTILE_ALPHA
+    excess = _body_excess(uniforms, torch.where(in_tail, 0.0, alpha))
+    if in_tail.any():
+        tail_alpha = torch.where(in_tail, alpha, _TAIL_QUANTILE_ALPHA)
+        excess = torch.where(in_tail, _tail_excess(uniforms, tail_alpha), excess)
+    return sigma * excess.clamp(min=0)
+
+
+def match_moments(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the `mu` and `sigma` whose truncated normal has this mean and variance.
+
+    The squared coefficient of variation, variance / mean², determines alpha and grows with it
+    from 0 to 1. At 0.9998 (alpha = `MAX_MATCHED_ALPHA`) and above, where no truncated normal
+    may exist, alpha stays there and only the mean is matched.
+
+    Raises `ValueError` unless every mean and variance is positive and finite. The result carries
+    no gradient.
+    """
+    for name, moment in (("mean", mean), ("variance", variance)):
+        bad = ~(torch.isfinite(moment) & (moment > 0))
+        if bad.any():
+            value = moment[bad].flatten()[0].item()
+            raise ValueError(f"`{name}` must be positive and finite, got {value!r}")
+    with torch.no_grad():
+        squared_cv = variance / mean / mean
+        # The variance never exceeds sigma², so that cv² <= 1 / alpha² where alpha < 0.
+        lower = -squared_cv.rsqrt()
+        upper = torch.full_like(squared_cv, MAX_MATCHED_ALPHA)
+        lower = torch.minimum(lower, upper)
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (lower + upper)
+            standard_mean, standard_variance = _standard_moments(middle)
+            too_low = standard_variance < squared_cv * standard_mean.square()
+            lower = torch.where(too_low, middle, lower)
+            upper = torch.where(too_low, upper, middle)
+        alpha = upper
+        sigma = mean / _standard_moments(alpha)[0]
+    return -alpha * sigma, sigma
+
+
+def _standard_moments(alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of t - alpha, for t standard normal truncated to t >= alpha."""
+    in_tail = alpha > _FRACTION_ALPHA
+    body_alpha = torch.where(in_tail, 0.0, alpha).clamp(min=_NEGLIGIBLE_HAZARD_ALPHA)
+    hazard = math.sqrt(2 / math.pi) / erfcx(body_alpha / math.sqrt(2))
+    mean = hazard - torch.where(in_tail, 0.0, alpha)
+    variance = 1 - hazard * mean
+    if in_tail.any():
+        tail_mean, tail_variance = _tail_moments(torch.where(in_tail, alpha, _FRACTION_ALPHA))
+        mean = torch.where(in_tail, tail_mean, mean)
+        variance = torch.where(in_tail, tail_variance, variance)
+    return mean, variance
+
+
+def _tail_moments(alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `_standard_moments` by the continued fraction 1/(alpha + 2/(alpha + 3/(...))).
+
+    That fraction is the hazard less alpha, the mean m. With r = 2/(alpha + 3/(...)), so that
+    m = 1 / (alpha + r), the variance 1 - m (alpha + m) is m (r - m), free of cancellation.
+    """
+    remainder = _FRACTION_DEPTH / alpha
+    for level in range(_FRACTION_DEPTH - 1, 1, -1):
+        remainder = level / (alpha + remainder)
+    mean = 1 / (alpha + remainder)
+    return mean, mean * (remainder - mean)
+
+
+def _body_excess(uniforms: Tensor, alpha: Tensor) -> Tensor:
+    """Return t - alpha at the given quantiles, by inverting the nearer tail of the normal."""
+    # Not torch.special.ndtr: it computes (1 + erf) / 2, which has no correct digit in the tail.
+    mass = 0.5 * erfc(alpha / math.sqrt(2))
+    below = 0.5 * erfc(-alpha / math.sqrt(2)) + uniforms * mass
+    in_lower_half = below < 0.5
+    nearer_tail = torch.where(in_lower_half, below, (1 - uniforms) * mass)
+    distance: Tensor = ndtri(nearer_tail)
+    return torch.where(in_lower_half, distance, -distance) - alpha
+
+
+def _tail_excess(uniforms: Tensor, alpha: Tensor) -> Tensor:
+    """Return t - alpha at the given quantiles where the tail beyond alpha has almost no mass.
+
+    Starts from the root of exp(-(t² - alpha²) / 2) = 1 - uniforms and takes one Newton step on
+    the log survival function, whose erfcx factors were left out. At that root the squares agree
+    exactly, so that only the ratio of those factors remains. The relative error is below 1e-7.
+    """
+    exponential = -torch.log1p(-uniforms)
+    t = torch.sqrt(alpha.square() + 2 * exponential)
+    start = 2 * exponential / (t + alpha)
+    scaled_tail: Tensor = erfcx(t / math.sqrt(2))
+    log_survival_error = torch.log(scaled_tail / erfcx(alpha / math.sqrt(2)))
+    hazard = math.sqrt(2 / math.pi) / scaled_tail
+    return start + log_survival_error / hazard
