@@ -1,0 +1,79 @@
+"""A table of numbers with holes, as values and a mask of what was observed."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+
+class Pattern(NamedTuple):
+    """One missingness pattern and the rows that share it."""
+
+    observed: Tensor
+    """bool (d,)"""
+    rows: Tensor
+    """int64 (number of rows with this pattern,), ascending"""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """The observed cells of n rows and d columns.
+
+    `values` is float64 (n, d) and holds 0 where nothing was observed; `observed` is bool (n, d).
+    """
+
+    values: Tensor
+    observed: Tensor
+
+    @classmethod
+    def from_array(cls, X: ArrayLike) -> "Observations":
+        """Read a two-dimensional array in which NaN means missing.
+
+        Raises `ValueError` if `X` is not two-dimensional or holds an infinity, naming its cell.
+        """
+        table = np.array(X, dtype=np.float64)
+        if table.ndim != 2:
+            raise ValueError(f"`X` must have two dimensions, got {table.ndim}")
+        infinite = np.argwhere(np.isinf(table))
+        if infinite.size:
+            row, column = infinite[0]
+            raise ValueError(
+                "`X` must be finite or NaN (missing), got "
+                f"{table[row, column]} in row {row}, column {column} (counted from 0)"
+            )
+        observed = ~np.isnan(table)
+        return cls(torch.from_numpy(np.where(observed, table, 0.0)), torch.from_numpy(observed))
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, n."""
+        return self.values.shape[0]
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns, d."""
+        return self.values.shape[1]
+
+    def to_array(self) -> NDArray[np.float64]:
+        """Return the table again, with NaN where nothing was observed."""
+        return np.where(self.observed.numpy(), self.values.numpy(), np.nan)
+
+    def patterns(self) -> list[Pattern]:
+        """Return the distinct rows of `observed`, each with the rows that share it."""
+        return group_patterns(self.observed)
+
+    def num_pairwise(self) -> Tensor:
+        """Return int64 (d, d): the number of rows in which both columns are observed."""
+        indicator = self.observed.to(self.values.dtype)
+        return (indicator.mT @ indicator).round().to(torch.int64)
+
+
+def group_patterns(observed: Tensor) -> list[Pattern]:
+    """Return the distinct rows of a bool (n, d) mask, each with the rows that share it."""
+    distinct, inverse = torch.unique(observed, dim=0, return_inverse=True)
+    rows = torch.argsort(inverse, stable=True)
+    counts = torch.bincount(inverse, minlength=distinct.shape[0]).tolist()
+    return [Pattern(p, r) for p, r in zip(distinct, rows.split(counts), strict=True)]
