@@ -1,0 +1,55 @@
+"""Monotone transforms that bring skewed, non-negative columns closer to a truncated normal."""
+
+from enum import StrEnum
+from typing import assert_never
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Transform(StrEnum):
+    """A transform of every observed cell; NaN stays NaN. Its domain and range are x >= 0."""
+
+    NONE = "none"
+    SQRT = "sqrt"
+    CBRT = "cbrt"
+    LOG1P = "log1p"
+
+    def forward(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the transformed values; raise `ValueError` if one is negative."""
+        x = _require_non_negative(x)
+        match self:
+            case Transform.NONE:
+                return x
+            case Transform.SQRT:
+                return np.sqrt(x)
+            case Transform.CBRT:
+                return np.cbrt(x)
+            case Transform.LOG1P:
+                return np.log1p(x)
+            case _:
+                assert_never(self)
+
+    def inverse(self, y: ArrayLike) -> NDArray[np.float64]:
+        """Return the values on the original scale; raise `ValueError` if one is negative."""
+        y = _require_non_negative(y)
+        match self:
+            case Transform.NONE:
+                return y
+            case Transform.SQRT:
+                return y**2
+            case Transform.CBRT:
+                return y**3
+            case Transform.LOG1P:
+                return np.expm1(y)
+            case _:
+                assert_never(self)
+
+
+def _require_non_negative(x: ArrayLike) -> NDArray[np.float64]:
+    values = np.array(x, dtype=np.float64)
+    negative = values < 0
+    if negative.any():
+        smallest = values[negative].min()
+        raise ValueError(f"a transform needs values of at least 0, got {smallest}")
+    return values
