@@ -1,0 +1,85 @@
+"""Connections and transactions on SQLite and PostgreSQL."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
+from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.pool import ConnectionPoolEntry
+
+# Names that a migration can refer to on both databases.
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+SQLITE_BUSY_SECONDS = 30
+
+
+class Record(DeclarativeBase):
+    """Base of every table's record."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+
+class Database:
+    """One process's door to the database."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = _create_engine(url)
+        self._is_sqlite = self.engine.dialect.name == "sqlite"
+        self._writing_engine = self.engine.execution_options(vnce_writes=True)
+        # SQLite has one writer: threads that queue here wait less than threads that poll its lock.
+        self._one_writer = threading.Lock() if self._is_sqlite else nullcontext()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """Yield a session that may write; commit at the end, roll back on an exception."""
+        with (
+            self._one_writer,
+            Session(self._writing_engine, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        """Yield a session for reading; nothing it changes is kept."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    def dispose(self) -> None:
+        """Close every pooled connection."""
+        self.engine.dispose()
+
+
+def _create_engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        # pre_ping: a database that restarted must not cost the next request its answer.
+        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+    if parsed.database:
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_SECONDS})
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: sqlite3.Connection, entry: ConnectionPoolEntry) -> None:
+    connection.isolation_level = None  # we say BEGIN ourselves, see _begin_sqlite
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")  # an accepted job survives a power cut
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A deferred transaction that reads and then writes can fail with "locked" at once, whatever
+    # the time-out; one that says at its start that it will write waits its turn instead.
+    writes = connection.get_execution_options().get("vnce_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,1 @@
+"""Data sets: uploads, what was read from them, and the graph that is known to be true."""

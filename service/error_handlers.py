@@ -1,0 +1,154 @@
+"""One place where exceptions become problem documents, and every answer gets its request id."""
+
+import logging
+from typing import Any
+from uuid import uuid4
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.problems import (
+    KINDS,
+    MEDIA_TYPE,
+    ProblemCode,
+    ProblemError,
+    ProblemItem,
+    problem_document,
+)
+
+RETRY_AFTER_SECONDS = "5"
+_CODE_OF_STATUS = {
+    404: ProblemCode.NOT_FOUND,
+    405: ProblemCode.METHOD_NOT_ALLOWED,
+    406: ProblemCode.NOT_ACCEPTABLE,
+    413: ProblemCode.PAYLOAD_TOO_LARGE,
+    415: ProblemCode.UNSUPPORTED_MEDIA_TYPE,
+}
+logger = logging.getLogger("service")
+
+
+class RequestIdMiddleware:
+    """Give every request an id, in its scope and in its answer's `X-Request-ID`."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id = uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-request-id", request_id.encode()),
+                ]
+            await send(message)
+
+        await self.app(scope, receive, send_with_id)
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers and the middleware on `app`."""
+    app.add_exception_handler(ProblemError, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_exception_handler(OperationalError, _on_database_trouble)
+    app.add_exception_handler(PoolTimeoutError, _on_database_trouble)
+    app.add_exception_handler(Exception, _on_mistake)
+    app.add_middleware(RequestIdMiddleware)
+
+
+def _respond(
+    request: Request,
+    code: ProblemCode,
+    detail: str,
+    *,
+    errors: list[ProblemItem] | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    document = problem_document(
+        code,
+        detail,
+        errors=errors,
+        instance=request.url.path,
+        request_id=request.scope.get("state", {}).get("request_id"),
+    )
+    return JSONResponse(
+        document.model_dump(mode="json"),
+        status_code=KINDS[code].status,
+        headers=headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+async def _on_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ProblemError)
+    return _respond(request, error.code, error.detail, errors=error.errors, headers=error.headers)
+
+
+async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    items = [_validation_item(entry) for entry in error.errors()]
+    detail = f"{len(items)} part(s) of the request do not fit; see `errors`."
+    return _respond(request, ProblemCode.VALIDATION_FAILED, detail, errors=items)
+
+
+def _validation_item(entry: dict[str, Any]) -> ProblemItem:
+    """Turn a pydantic error into a place; the submitted value is not echoed."""
+    where, *path = entry["loc"]
+    if where == "body":
+        pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+        return ProblemItem(message=entry["msg"], pointer=pointer)
+    return ProblemItem(message=entry["msg"], parameter=".".join(map(str, path)))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = _CODE_OF_STATUS.get(error.status_code, ProblemCode.INVALID_REQUEST)
+    details = {
+        ProblemCode.NOT_FOUND: "No endpoint has this path; /docs lists them.",
+        ProblemCode.METHOD_NOT_ALLOWED: f"{request.method} does not apply to this path.",
+    }
+    headers = dict(error.headers) if error.headers else None
+    return _respond(request, code, details.get(code, str(error.detail)), headers=headers)
+
+
+async def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
+    if _is_storage_full(error):
+        return _respond(
+            request, ProblemCode.STORAGE_FULL, "The database has no room left; nothing was stored."
+        )
+    logger.error("the database did not answer", exc_info=error)
+    return _respond(
+        request,
+        ProblemCode.UNAVAILABLE,
+        f"The database does not answer; try again in {RETRY_AFTER_SECONDS} seconds.",
+        headers={"Retry-After": RETRY_AFTER_SECONDS},
+    )
+
+
+def _is_storage_full(error: Exception) -> bool:
+    cause = getattr(error, "orig", None)
+    is_full_on_postgresql = getattr(cause, "sqlstate", None) == "53100"
+    return is_full_on_postgresql or "database or disk is full" in str(cause)
+
+
+async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
+    logger.error("unhandled exception", exc_info=error)
+    return _respond(
+        request,
+        ProblemCode.INTERNAL,
+        "The mistake is ours and has been logged under this request id.",
+        # The handler of last resort runs outside the middleware that sets it elsewhere.
+        headers={"X-Request-ID": str(request.scope.get("state", {}).get("request_id"))},
+    )

@@ -1,0 +1,11 @@
+"""Identifiers of stored things."""
+
+from uuid import uuid4
+
+
+def new_id(kind: str) -> str:
+    """Return a fresh identifier that says what it names, such as `job_9f…` (at most 40 characters).
+
+    Raises nothing; 122 random bits make it unguessable and unique in practice.
+    """
+    return f"{kind}_{uuid4().hex}"

@@ -1,0 +1,1 @@
+"""Jobs: submission, the lease that one worker holds, and the outbox that wakes a worker."""

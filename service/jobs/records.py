@@ -1,0 +1,80 @@
+"""Tables of jobs, their wake-up messages and their idempotency keys."""
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.clock import now
+from service.database import Record
+
+
+class JobState(StrEnum):
+    """Where a job is in its life; the last three are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the state is final."""
+        return self not in (JobState.QUEUED, JobState.RUNNING)
+
+
+class JobRecord(Record):
+    """A job. This row is the truth about it; messages and processes are hints."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index(None, "created_at", "id"), Index(None, "state", "lease_expires_at"))
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16), default=JobState.QUEUED)
+    # The request as accepted, every default filled in: `schemas.EstimationJobCreate`.
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON)
+    dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
+    # The data set's ground truth when the job was submitted.
+    ground_truth: Mapped[list[list[str]] | None] = mapped_column(JSON(none_as_null=True))
+    tag: Mapped[str | None] = mapped_column(index=True)
+    seed: Mapped[int]
+
+    created_at: Mapped[float] = mapped_column(default=now())
+    started_at: Mapped[float | None]
+    finished_at: Mapped[float | None]
+    cancel_requested_at: Mapped[float | None]
+
+    attempt: Mapped[int] = mapped_column(default=0)
+    max_attempts: Mapped[int]
+    lease_token: Mapped[str | None] = mapped_column(String(40))
+    lease_expires_at: Mapped[float | None]
+    heartbeat_at: Mapped[float | None]
+
+    # {stage, fraction, iteration, objective, updated_at}: `schemas.Progress`.
+    progress: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    # Why it failed, as a problem document.
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+
+
+class OutboxRecord(Record):
+    """A wake-up message to be sent: written with the job, deleted when the broker has it."""
+
+    __tablename__ = "outbox"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    created_at: Mapped[float] = mapped_column(default=now())
+
+
+class IdempotencyRecord(Record):
+    """The job that a client's `Idempotency-Key` has made."""
+
+    __tablename__ = "idempotency_keys"
+
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    body_sha256: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[float] = mapped_column(default=now())

@@ -1,0 +1,1 @@
+"""Results: the document, the edges and the artefacts that a finished job leaves."""

@@ -1,0 +1,48 @@
+"""Tables of what a finished job leaves; written once, in the transaction that ends the job."""
+
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from service.clock import now
+from service.database import Record
+
+
+class ResultRecord(Record):
+    """The result document of a job."""
+
+    __tablename__ = "results"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    created_at: Mapped[float] = mapped_column(default=now())
+    # Estimates, convergence, warnings, versions: `schemas.EstimationResult`.
+    document: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class EdgeRecord(Record):
+    """A pair of variables of an estimated graph; every pair is kept, ranked."""
+
+    __tablename__ = "edges"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    # From 1, by falling |partial correlation|.
+    rank: Mapped[int] = mapped_column(primary_key=True)
+    source: Mapped[str]
+    target: Mapped[str]
+    precision: Mapped[float]
+    partial_correlation: Mapped[float]
+    selected: Mapped[bool]
+    n_pairwise: Mapped[int]
+
+
+class ArtefactRecord(Record):
+    """A derived file of a result, made by the worker: bytes that never change."""
+
+    __tablename__ = "artefacts"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    # A path-like name such as `precision.csv`, `figures/network.svg`, `roc/abs_precision.json`.
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    media_type: Mapped[str] = mapped_column(String(100))
+    blob_id: Mapped[str] = mapped_column(ForeignKey("blobs.id"))

@@ -1,0 +1,46 @@
+"""What an operator may set, read once at start-up from `VNCE_*` environment variables."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Settings that the API and the workers share.
+
+    Every field is set by an environment variable: `database_url` by `VNCE_DATABASE_URL`.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="VNCE_", extra="ignore", frozen=True)
+
+    database_url: str = Field(
+        default="sqlite:///vnce-data/vnce.db",
+        description="SQLAlchemy URL; sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME.",
+    )
+    broker_url: str = Field(
+        default="redis://127.0.0.1:6379/0", description="Redis or Valkey URL of the job queue."
+    )
+
+    max_body_bytes: int = Field(
+        default=64 * 2**20, gt=0, description="Largest request body that is read, in bytes."
+    )
+    max_cells: int = Field(
+        default=20_000_000, gt=0, description="Largest data set, in rows times columns."
+    )
+    max_columns: int = Field(default=2_000, gt=0, description="Most columns of a data set.")
+    max_name_length: int = Field(
+        default=200, gt=0, description="Longest data set, tag or column name, in characters."
+    )
+
+    lease_seconds: float = Field(
+        default=30.0, gt=0, description="How long a worker owns a job without a heartbeat."
+    )
+    heartbeat_seconds: float = Field(
+        default=5.0, gt=0, description="How often a running job renews its lease."
+    )
+    max_attempts: int = Field(default=3, ge=1, description="Claims of a job before it fails.")
+    cancel_grace_seconds: float = Field(
+        default=3.0, ge=0, description="How long a cancelled fit may take to stop by itself."
+    )
+    reaper_seconds: float = Field(
+        default=5.0, gt=0, description="How often expired leases are looked for."
+    )
