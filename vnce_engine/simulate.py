@@ -1,0 +1,72 @@
+"""Simulated problems: ring and hub graphs, their precision matrices, and random gaps."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vnce_engine.gibbs import sample_truncated_gaussian
+
+__all__ = [
+    "hub_precision",
+    "mask_completely_at_random",
+    "ring_precision",
+    "sample_truncated_gaussian",
+]
+
+FloatArray = NDArray[np.float64]
+
+_WEIGHTS = (0.3, 0.5)
+# What the common diagonal adds to the largest row sum: enough for strict diagonal dominance.
+_DOMINANCE_MARGIN = 0.01
+
+
+def ring_precision(d: int, rng: np.random.Generator) -> FloatArray:
+    """Return K (d, d) of a ring: node i is linked to i - 1 and i + 1, the last to the first.
+
+    Off-diagonal entries are +U(0.3, 0.5), as the paper draws them: neighbours repel each other.
+    The common diagonal is the largest row sum of the others plus 0.01. d is at least 3.
+    Source: Rhodes and Gutmann (2019), Section 5.2, which asks for diagonal dominance only.
+    """
+    return _with_dominant_diagonal(_ring_weights(d, rng))
+
+
+def hub_precision(d: int, rng: np.random.Generator) -> FloatArray:
+    """Return K (d, d) of a ring with hubs: d/10 random nodes with links to 1/4 of the others.
+
+    A hub is linked to round((d - 1) / 4) random other nodes; a link that exists already keeps
+    its weight. Numbers of nodes are rounded, with at least one hub. Otherwise as `ring_precision`.
+    """
+    weights = _ring_weights(d, rng)
+    for hub in rng.choice(d, size=max(1, round(d / 10)), replace=False):
+        others = np.delete(np.arange(d), hub)
+        for other in rng.choice(others, size=round((d - 1) / 4), replace=False):
+            if weights[hub, other] == 0:
+                weights[hub, other] = weights[other, hub] = rng.uniform(*_WEIGHTS)
+    return _with_dominant_diagonal(weights)
+
+
+def mask_completely_at_random(
+    X: ArrayLike, fraction: float, rng: np.random.Generator
+) -> FloatArray:
+    """Return a copy of X (n, d) with exactly round(fraction n d) cells set to NaN.
+
+    Every set of that many cells is equally likely. `fraction` is in [0, 1).
+    """
+    if not 0 <= fraction < 1:
+        raise ValueError(f"`fraction` must be in [0, 1), got {fraction!r}")
+    masked = np.array(X, dtype=np.float64)
+    cells = rng.choice(masked.size, size=round(fraction * masked.size), replace=False)
+    masked.flat[cells] = np.nan
+    return masked
+
+
+def _ring_weights(d: int, rng: np.random.Generator) -> FloatArray:
+    if d < 3:
+        raise ValueError(f"`d` must be at least 3 for a ring, got {d}")
+    weights = np.diag(rng.uniform(*_WEIGHTS, size=d - 1), k=1)
+    weights[0, d - 1] = rng.uniform(*_WEIGHTS)
+    return weights + weights.T
+
+
+def _with_dominant_diagonal(weights: FloatArray) -> FloatArray:
+    diagonal: float = weights.sum(axis=1).max() + _DOMINANCE_MARGIN
+    return weights + diagonal * np.eye(len(weights))
