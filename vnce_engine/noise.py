@@ -39,6 +39,10 @@ class ProductTruncatedNormal:
         _refuse_columns((values < 0).any(dim=0), "has a negative value")
         return cls(*truncated_normal.match_moments(mean, variance))
 
+    def mean(self) -> Tensor:
+        """Return the mean (d,) of each column."""
+        return truncated_normal.moments(self.mu, self.sigma)[0]
+
     def log_prob(self, values: Tensor, observed: Tensor) -> Tensor:
         """Return the log marginal density (n,) of the observed coordinates of each row.
 
