@@ -34,15 +34,17 @@ class JobRecord(Record):
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
     state: Mapped[str] = mapped_column(String(16), default=JobState.QUEUED)
-    # The request as accepted, every default filled in: `schemas.EstimationJobCreate`.
+    # The request with every choice made: `specs.JobSpec`.
     spec: Mapped[dict[str, Any]] = mapped_column(JSON)
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
     # The data set's ground truth when the job was submitted.
     ground_truth: Mapped[list[list[str]] | None] = mapped_column(JSON(none_as_null=True))
     tag: Mapped[str | None] = mapped_column(index=True)
-    seed: Mapped[int]
 
     created_at: Mapped[float] = mapped_column(default=now())
+    # When its latest wake-up message was written.
+    woken_at: Mapped[float] = mapped_column(default=now())
+    # When the latest attempt began.
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
     cancel_requested_at: Mapped[float | None]
@@ -53,8 +55,9 @@ class JobRecord(Record):
     lease_expires_at: Mapped[float | None]
     heartbeat_at: Mapped[float | None]
 
-    # {stage, fraction, iteration, objective, updated_at}: `schemas.Progress`.
+    # {stage, fraction, iteration, objective} of the current attempt: `leases.Progress`.
     progress: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    progress_at: Mapped[float | None]
     # Why it failed, as a problem document.
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
@@ -63,9 +66,11 @@ class OutboxRecord(Record):
     """A wake-up message to be sent: written with the job, deleted when the broker has it."""
 
     __tablename__ = "outbox"
+    # An id is never given twice, so that deleting one cannot hit a later message.
+    __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - SQLAlchemy reads it as is
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[float] = mapped_column(default=now())
 
 
@@ -75,6 +80,6 @@ class IdempotencyRecord(Record):
     __tablename__ = "idempotency_keys"
 
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
     body_sha256: Mapped[str] = mapped_column(String(64))
     created_at: Mapped[float] = mapped_column(default=now())

@@ -18,6 +18,8 @@ class ResultRecord(Record):
     created_at: Mapped[float] = mapped_column(default=now())
     # Estimates, convergence, warnings, versions: `schemas.EstimationResult`.
     document: Mapped[dict[str, Any]] = mapped_column(JSON)
+    # Of the document's canonical JSON, in hexadecimal: what its ETag says.
+    sha256: Mapped[str] = mapped_column(String(64))
 
 
 class EdgeRecord(Record):
@@ -45,4 +47,4 @@ class ArtefactRecord(Record):
     # A path-like name such as `precision.csv`, `figures/network.svg`, `roc/abs_precision.json`.
     name: Mapped[str] = mapped_column(String(100), primary_key=True)
     media_type: Mapped[str] = mapped_column(String(100))
-    blob_id: Mapped[str] = mapped_column(ForeignKey("blobs.id"))
+    blob_id: Mapped[str] = mapped_column(ForeignKey("blobs.id"), index=True)

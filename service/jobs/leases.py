@@ -1,0 +1,188 @@
+"""The lease that one worker holds on a running job.
+
+Every step is a single conditional UPDATE, judged by the database's clock and a token that only
+the holder knows. Whoever has lost the token changes nothing: a late finish, a late heartbeat and
+a second claim all find no row. Attempts are counted at the claim, so that a job which kills its
+worker runs out of them.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Update, case, null, update
+from sqlalchemy.orm import Session
+
+from service.clock import now
+from service.identifiers import new_id
+from service.jobs import outbox
+from service.jobs.records import JobRecord, JobState
+from service.jobs.specs import JobSpec
+from service.problems import Problem
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A job that this process may run, and the token that proves it."""
+
+    job_id: str
+    token: str
+    attempt: int
+    max_attempts: int
+    spec: JobSpec
+    # Pairs of names: the data set's ground truth when the job was submitted.
+    ground_truth: list[list[str]] | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the current attempt has come; `fraction` is in [0, 1] and never falls."""
+
+    stage: str
+    fraction: float
+    iteration: int
+    objective: float | None
+
+    def as_document(self) -> dict[str, Any]:
+        """Return it as JSON takes it; an objective that is no finite number becomes null."""
+        document = asdict(self)
+        if self.objective is not None and not math.isfinite(self.objective):
+            document["objective"] = None
+        return document
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """Whether the lease is still ours, and whether the fit is to stop."""
+
+    owned: bool
+    cancel_requested: bool
+
+
+def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
+    """Take the job if it waits, or if its worker's lease has run out; None if it cannot be had."""
+    token = new_id("lease")
+    has_run_out = (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
+    taken = session.execute(
+        _update(
+            JobRecord.id == job_id,
+            JobRecord.attempt < JobRecord.max_attempts,
+            JobRecord.cancel_requested_at.is_(None),
+            (JobRecord.state == JobState.QUEUED) | has_run_out,
+        )
+        .values(
+            state=JobState.RUNNING,
+            attempt=JobRecord.attempt + 1,
+            started_at=now(),
+            lease_token=token,
+            lease_expires_at=now() + lease_seconds,
+            heartbeat_at=now(),
+            progress=null(),
+            progress_at=None,
+        )
+        .returning(
+            JobRecord.attempt, JobRecord.max_attempts, JobRecord.spec, JobRecord.ground_truth
+        )
+    ).one_or_none()
+    if taken is None:
+        return None
+    return Claim(
+        job_id=job_id,
+        token=token,
+        attempt=taken.attempt,
+        max_attempts=taken.max_attempts,
+        spec=JobSpec.model_validate(taken.spec),
+        ground_truth=taken.ground_truth,
+    )
+
+
+def heartbeat(
+    session: Session, job_id: str, token: str, lease_seconds: float, progress: Progress | None
+) -> Heartbeat:
+    """Renew the lease for `lease_seconds` from now; None leaves the stored progress as it is."""
+    changes: dict[str, Any] = {"heartbeat_at": now(), "lease_expires_at": now() + lease_seconds}
+    if progress is not None:
+        changes |= {"progress": progress.as_document(), "progress_at": now()}
+    renewed = session.execute(
+        _update(*_is_held(job_id, token))
+        .values(**changes)
+        .returning(JobRecord.cancel_requested_at.is_not(None).label("cancel_requested"))
+    ).one_or_none()
+    if renewed is None:
+        return Heartbeat(owned=False, cancel_requested=False)
+    return Heartbeat(owned=True, cancel_requested=bool(renewed.cancel_requested))
+
+
+def succeed(session: Session, job_id: str, token: str) -> bool:
+    """End the job well; True if its result is now to be stored, in the same transaction.
+
+    False if the lease was lost, or if the job was to be cancelled: then it ends cancelled here,
+    since whoever was told so must not meet a result later.
+    """
+    was_cancelled = JobRecord.cancel_requested_at.is_not(None)
+    state = case((was_cancelled, JobState.CANCELLED), else_=JobState.SUCCEEDED)
+    ended = session.execute(
+        _update(*_is_held(job_id, token))
+        .values(**_without_lease(), state=state, finished_at=now())
+        .returning(JobRecord.state)
+    ).scalar_one_or_none()
+    return ended == JobState.SUCCEEDED
+
+
+def fail(session: Session, job_id: str, token: str, problem: Problem) -> bool:
+    """End the job with the reason for its failure; False if the lease was lost."""
+    return _end(session, job_id, token, JobState.FAILED, error=problem.model_dump(mode="json"))
+
+
+def cancel(session: Session, job_id: str, token: str) -> bool:
+    """End the job as cancelled; False if the lease was lost."""
+    return _end(session, job_id, token, JobState.CANCELLED)
+
+
+def release(session: Session, job_id: str, token: str) -> bool:
+    """Hand the job back unfinished, its attempt not counted; False if the lease was lost.
+
+    It waits for another worker, or ends cancelled if that was asked for meanwhile.
+    """
+    was_cancelled = JobRecord.cancel_requested_at.is_not(None)
+    state = session.execute(
+        _update(*_is_held(job_id, token))
+        .values(
+            **_without_lease(),
+            state=case((was_cancelled, JobState.CANCELLED), else_=JobState.QUEUED),
+            finished_at=case((was_cancelled, now()), else_=None),
+            attempt=JobRecord.attempt - 1,
+            progress=null(),
+            progress_at=None,
+        )
+        .returning(JobRecord.state)
+    ).scalar_one_or_none()
+    if state == JobState.QUEUED:
+        outbox.wake(session, [job_id])
+    return state is not None
+
+
+def _end(session: Session, job_id: str, token: str, state: JobState, **values: Any) -> bool:
+    ended = session.execute(
+        _update(*_is_held(job_id, token))
+        .values(**_without_lease(), state=state, finished_at=now(), **values)
+        .returning(JobRecord.id)
+    )
+    return ended.one_or_none() is not None
+
+
+def _update(*conditions: ColumnElement[bool]) -> Update:
+    # Sessions here hold no job objects that could go stale, so nothing is synchronised.
+    return update(JobRecord).where(*conditions).execution_options(synchronize_session=False)
+
+
+def _is_held(job_id: str, token: str) -> tuple[ColumnElement[bool], ...]:
+    return (
+        JobRecord.id == job_id,
+        JobRecord.state == JobState.RUNNING,
+        JobRecord.lease_token == token,
+    )
+
+
+def _without_lease() -> dict[str, Any]:
+    return {"lease_token": None, "lease_expires_at": None}

@@ -1,0 +1,111 @@
+"""What is done about jobs whose worker or whose message is gone; run every few seconds."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, exists, null, select, update
+from sqlalchemy.orm import Session
+
+from service.clock import now
+from service.jobs import outbox
+from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.problems import ProblemCode, problem_document
+
+
+@dataclass(frozen=True)
+class Reaped:
+    """Ids of the jobs whose lease had run out, by what became of them."""
+
+    requeued: list[str]
+    failed: list[str]
+    cancelled: list[str]
+
+
+def requeue_expired(session: Session) -> Reaped:
+    """Give every job whose lease has run out to another worker, or end it.
+
+    It ends cancelled if that was asked for, and failed with `worker-lost` if no attempt is left.
+    """
+    cancelled = _cancel_expired(session)
+    failed = _fail_expired(session)
+    requeued = session.scalars(
+        update(JobRecord)
+        .where(_has_run_out(), JobRecord.attempt < JobRecord.max_attempts)
+        .values(
+            state=JobState.QUEUED,
+            lease_token=None,
+            lease_expires_at=None,
+            progress=null(),
+            progress_at=None,
+        )
+        .returning(JobRecord.id)
+        .execution_options(synchronize_session=False)
+    ).all()
+    outbox.wake(session, requeued)
+    return Reaped(requeued=list(requeued), failed=failed, cancelled=cancelled)
+
+
+def resend_stale(session: Session, older_than_seconds: float) -> list[str]:
+    """Wake the jobs that have waited for so long since their last message; return their ids.
+
+    Their message may have been lost with the broker. Jobs with a message still to be sent are
+    left alone.
+    """
+    has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
+    stale = session.scalars(
+        select(JobRecord.id).where(
+            JobRecord.state == JobState.QUEUED,
+            JobRecord.woken_at < now() - older_than_seconds,
+            ~has_message,
+        )
+    ).all()
+    outbox.wake(session, stale)
+    return list(stale)
+
+
+def _has_run_out() -> ColumnElement[bool]:
+    return (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
+
+
+def _cancel_expired(session: Session) -> list[str]:
+    return list(
+        session.scalars(
+            update(JobRecord)
+            .where(_has_run_out(), JobRecord.cancel_requested_at.is_not(None))
+            .values(
+                state=JobState.CANCELLED,
+                finished_at=now(),
+                lease_token=None,
+                lease_expires_at=None,
+            )
+            .returning(JobRecord.id)
+            .execution_options(synchronize_session=False)
+        )
+    )
+
+
+def _fail_expired(session: Session) -> list[str]:
+    out_of_attempts = (_has_run_out(), JobRecord.attempt >= JobRecord.max_attempts)
+    lost = session.execute(select(JobRecord.id, JobRecord.attempt).where(*out_of_attempts)).all()
+    failed: list[str] = []
+    for job_id, attempt in lost:
+        problem = problem_document(
+            ProblemCode.WORKER_LOST,
+            f"The worker process was lost {attempt} times while it ran this job, and no attempt "
+            "is left. The job may need more memory than a worker has: try fewer variables or rows.",
+            instance=f"/v1/jobs/{job_id}",
+        )
+        ended = session.execute(
+            update(JobRecord)
+            .where(JobRecord.id == job_id, *out_of_attempts)
+            .values(
+                state=JobState.FAILED,
+                error=problem.model_dump(mode="json"),
+                finished_at=now(),
+                lease_token=None,
+                lease_expires_at=None,
+            )
+            .returning(JobRecord.id)
+            .execution_options(synchronize_session=False)
+        )
+        failed.extend(ended.scalars())
+    return failed

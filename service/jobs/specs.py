@@ -1,0 +1,243 @@
+"""What a job is asked to do: the request as sent, and the same with every choice made.
+
+`EstimationJobCreate` is what a client posts, with defaults. `EstimationSpec` is what is stored,
+shown and handed to the worker: no defaults, variables and seed filled in.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.jobs.vocabulary import (
+    CensoredRule,
+    Imputation,
+    LinearChoice,
+    NoiseDraws,
+    PenaltyChoice,
+    PenaltyKind,
+    Preset,
+    Transform,
+)
+
+# Fits the signed 32-bit integers that every generator and database takes.
+MAX_SEED = 2**31 - 1
+
+DatasetId = Annotated[str, Field(max_length=40, description="Identifier of an uploaded data set.")]
+Linear = Annotated[
+    LinearChoice,
+    Field(
+        description="Linear term of the model: `free` estimates it, `zero` leaves it out (the "
+        "paper's model), `auto` decides by the held-out objective."
+    ),
+]
+TransformName = Annotated[
+    Transform,
+    Field(
+        description="Applied to every observed cell; estimates are on the transformed scale, "
+        "imputations on the data's own."
+    ),
+]
+PenaltyStrength = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Penalty = Annotated[
+    PenaltyChoice | PenaltyStrength | None,
+    Field(
+        description="Strength of the penalty: `auto` chooses it by the held-out objective, a "
+        "positive number fixes it (no unit; the same number means the same for 1000 rows), null "
+        "fits without one."
+    ),
+]
+PenaltyShape = Annotated[
+    PenaltyKind,
+    Field(description="`adaptive` shrinks weak interactions more than strong ones; `ridge` all."),
+]
+NoiseRatio = Annotated[
+    int,
+    Field(strict=True, ge=1, le=100, description="Noise rows per row of data, from 1 to 100."),
+]
+NoiseDrawsName = Annotated[
+    NoiseDraws,
+    Field(description="`sobol`: scrambled Sobol points, less variance; `random`: independent."),
+]
+MaxIter = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=10_000)] | None,
+    Field(
+        description="Most iterations of one fit, from 1 to 10000; null leaves it to the recipe. A "
+        "fit that stops here says so in its convergence status."
+    ),
+]
+Tolerance = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Scaled change of the estimates at which a fit has converged; no unit, "
+        "between 0 and 1.",
+    ),
+]
+EdgeThreshold = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=0,
+        le=1,
+        description="A pair is displayed as selected when its absolute partial correlation, from "
+        "0 to 1, is at least this. A display rule, not a test.",
+    ),
+]
+Censored = Annotated[
+    CensoredRule,
+    Field(
+        description="Cells such as `<0.5` or `ND`: `refuse` answers 422 with their counts; "
+        "`missing` treats them as missing, which biases the estimates, and warns in the result."
+    ),
+]
+SeedValue = Annotated[int, Field(strict=True, ge=0, le=MAX_SEED)]
+Tag = Annotated[
+    Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")] | None,
+    Field(description="Your own label to find jobs by, 1 to 200 characters without line breaks."),
+]
+
+
+class RequestModel(BaseModel):
+    """Base of everything a client sends: a field nobody knows is an error, not ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SpecModel(BaseModel):
+    """Base of everything resolved: no field has a default."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class TruncatedGaussianModelCreate(RequestModel):
+    """exp(-x'Kx/2 + h'x - c) on the non-negative orthant."""
+
+    kind: Literal["truncated-gaussian"] = Field(description="The model's kind.")
+    linear: Linear = LinearChoice.AUTO
+    transform: TransformName = Transform.NONE
+
+
+class TruncatedGaussianModelSpec(SpecModel):
+    """exp(-x'Kx/2 + h'x - c) on the non-negative orthant."""
+
+    kind: Literal["truncated-gaussian"] = Field(description="The model's kind.")
+    linear: Linear
+    transform: TransformName
+
+
+class VnceEstimatorCreate(RequestModel):
+    """Variational noise-contrastive estimation: missing cells are integrated out."""
+
+    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    preset: Annotated[Preset, Field(description="`paper` runs the paper's own recipe.")] = (
+        Preset.DEFAULT
+    )
+    penalty: Penalty = PenaltyChoice.AUTO
+    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    noise_ratio: NoiseRatio = 10
+    noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
+    max_iter: MaxIter = None
+    tol: Tolerance = 3e-3
+
+
+class VnceEstimatorSpec(SpecModel):
+    """Variational noise-contrastive estimation: missing cells are integrated out."""
+
+    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    preset: Annotated[Preset, Field(description="`paper` runs the paper's own recipe.")]
+    penalty: Penalty
+    penalty_kind: PenaltyShape
+    noise_ratio: NoiseRatio
+    noise_draws: NoiseDrawsName
+    max_iter: MaxIter
+    tol: Tolerance
+
+
+class NceEstimatorCreate(RequestModel):
+    """Noise-contrastive estimation on a filled or shortened table; a comparator."""
+
+    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    imputation: Annotated[
+        Imputation,
+        Field(
+            description="What missing cells become: the column's `mean`, `zero`, a draw of the "
+            "`noise`, or `drop` every row that has one."
+        ),
+    ] = Imputation.MEAN
+    penalty: Penalty = PenaltyChoice.AUTO
+    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    noise_ratio: NoiseRatio = 10
+    noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
+    max_iter: MaxIter = None
+    tol: Tolerance = 3e-3
+
+
+class NceEstimatorSpec(SpecModel):
+    """Noise-contrastive estimation on a filled or shortened table; a comparator."""
+
+    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    imputation: Annotated[Imputation, Field(description="What missing cells become.")]
+    penalty: Penalty
+    penalty_kind: PenaltyShape
+    noise_ratio: NoiseRatio
+    noise_draws: NoiseDrawsName
+    max_iter: MaxIter
+    tol: Tolerance
+
+
+EstimatorCreate = Annotated[VnceEstimatorCreate | NceEstimatorCreate, Field(discriminator="kind")]
+EstimatorSpec = Annotated[VnceEstimatorSpec | NceEstimatorSpec, Field(discriminator="kind")]
+
+
+class EstimationJobCreate(RequestModel):
+    """Ask for one network to be estimated from one data set."""
+
+    kind: Literal["estimation"] = Field(description="The job's kind.")
+    dataset_id: DatasetId
+    variables: Annotated[
+        Annotated[list[str], Field(min_length=1)] | None,
+        Field(
+            description="Names of the columns to use, in any order (the data set's is kept), or "
+            "null for all. Compared after Unicode NFC."
+        ),
+    ] = None
+    model: TruncatedGaussianModelCreate = Field(
+        default=TruncatedGaussianModelCreate(kind="truncated-gaussian"),
+        description="What is assumed about the data.",
+    )
+    estimator: EstimatorCreate = Field(
+        default=VnceEstimatorCreate(kind="vnce"), description="How the model is fitted."
+    )
+    edge_threshold: EdgeThreshold = 0.1
+    censored: Censored = CensoredRule.REFUSE
+    seed: Annotated[
+        SeedValue | None,
+        Field(
+            description="Seed of every random draw, from 0 to 2147483647; null: one is chosen, "
+            "stored and shown."
+        ),
+    ] = None
+    tag: Tag = None
+
+
+class EstimationSpec(SpecModel):
+    """One estimation with every choice made; data, spec and versions make it repeatable."""
+
+    kind: Literal["estimation"] = Field(description="The job's kind.")
+    dataset_id: DatasetId
+    variables: list[str] = Field(description="Columns used, in the data set's order and spelling.")
+    model: TruncatedGaussianModelSpec = Field(description="What is assumed about the data.")
+    estimator: EstimatorSpec = Field(description="How the model is fitted.")
+    edge_threshold: EdgeThreshold
+    censored: Censored
+    seed: Annotated[
+        SeedValue, Field(description="Seed of every random draw, from 0 to 2147483647.")
+    ]
+    tag: Tag
+
+
+# A union on `kind` with, today, one member.
+JobCreate = EstimationJobCreate
+JobSpec = EstimationSpec

@@ -1,0 +1,13 @@
+"""`python -m service.migrate` brings the database of `VNCE_DATABASE_URL` to the newest revision."""
+
+from service import schema
+from service.settings import Settings
+
+
+def main() -> None:
+    """Run the migrations."""
+    schema.upgrade(Settings().database_url)
+
+
+if __name__ == "__main__":
+    main()

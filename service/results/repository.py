@@ -1,0 +1,50 @@
+"""SQL of results: written whole in the transaction that ends the job, read in parts."""
+
+import hashlib
+import json
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from service import blobs
+from service.results.outcome import Outcome
+from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
+
+
+def store(session: Session, job_id: str, outcome: Outcome) -> None:
+    """Add a job's document, ranked edges and artefacts to the session's transaction."""
+    document = outcome.document.model_dump(mode="json")
+    canonical = json.dumps(document, sort_keys=True, allow_nan=False)
+    session.add(
+        ResultRecord(
+            job_id=job_id, document=document, sha256=hashlib.sha256(canonical.encode()).hexdigest()
+        )
+    )
+    session.flush()
+    rows = [
+        {"job_id": job_id, "rank": rank, **vars(edge)}
+        for rank, edge in enumerate(outcome.edges, start=1)
+    ]
+    if rows:
+        session.execute(insert(EdgeRecord), rows)
+    for artefact in outcome.artefacts:
+        blob = blobs.store(session, artefact.content)
+        session.add(
+            ArtefactRecord(
+                job_id=job_id,
+                name=artefact.name,
+                media_type=artefact.media_type,
+                blob_id=blob.id,
+            )
+        )
+    session.flush()
+
+
+def remove(session: Session, job_id: str) -> None:
+    """Delete everything that the job has left, bytes included."""
+    blob_ids = session.scalars(
+        select(ArtefactRecord.blob_id).where(ArtefactRecord.job_id == job_id)
+    ).all()
+    for record in (ArtefactRecord, EdgeRecord, ResultRecord):
+        session.execute(delete(record).where(record.job_id == job_id))
+    session.execute(delete(blobs.BlobRecord).where(blobs.BlobRecord.id.in_(blob_ids)))

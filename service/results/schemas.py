@@ -1,0 +1,223 @@
+"""What a finished estimation says; made by the worker, stored once, never changed.
+
+No field has a default and no number is NaN or infinite: what is undefined is null.
+"""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.jobs.vocabulary import LinearChoice, PenaltyChoice, PenaltyKind, Transform
+from service.results.vocabulary import EdgeScore, FitStatus
+
+
+class ResultModel(BaseModel):
+    """Base of every part of a result."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class LinearEvidence(ResultModel):
+    """What `linear="auto"` was decided by, per row held out."""
+
+    gain: float = Field(description="Held-out objective with the linear term minus without it.")
+    standard_error: float = Field(ge=0, description="Standard error of the gain.")
+    rule: str = Field(description="When the linear term is kept.")
+
+
+class LinearTermRead(ResultModel):
+    """The linear term h."""
+
+    requested: LinearChoice = Field(description="What the job asked for.")
+    choice: LinearChoice = Field(description="`free` or `zero`.")
+    values: list[float] = Field(description="h, one number a variable; all 0 where left out.")
+    evidence: LinearEvidence | None = Field(description="Null when nothing was to be decided.")
+
+
+class PenaltyStep(ResultModel):
+    """One strength that was tried."""
+
+    strength: float = Field(gt=0, description="Strength, no unit.")
+    held_out_objective: float | None = Field(
+        description="Mean objective per row held out; null where the fit was not finite."
+    )
+    standard_error: float | None = Field(
+        ge=0, description="Standard error of the difference from the best; null where undefined."
+    )
+    chosen: bool = Field(description="Whether the result uses this strength.")
+
+
+class PenaltyRead(ResultModel):
+    """The penalty and how its strength was chosen."""
+
+    kind: PenaltyKind = Field(description="Shape of the penalty.")
+    requested: PenaltyChoice | float | None = Field(description="What the job asked for.")
+    strength: float | None = Field(description="Strength used; null without a penalty.")
+    path: list[PenaltyStep] = Field(
+        description="Every strength tried, in order; empty if none was."
+    )
+
+
+class ConvergenceRead(ResultModel):
+    """How the fit ended."""
+
+    status: FitStatus = Field(description="How the fit ended.")
+    converged: bool = Field(description="Whether the stopping rule was met.")
+    message: str = Field(description="What happened and, if it did not converge, what to try.")
+    n_iter: int = Field(ge=0, description="Iterations made.")
+    objective: float | None = Field(description="Last value of the objective, per row.")
+    gradient_norm: float | None = Field(ge=0, description="Norm of the scaled gradient at the end.")
+
+
+class DiagnosticsRead(ResultModel):
+    """Whether the result can be trusted; null where a figure does not apply."""
+
+    is_positive_definite: bool = Field(
+        description="Whether K is; if not, partial correlations lose their meaning."
+    )
+    smallest_eigenvalue: float = Field(description="Smallest eigenvalue of the scaled K.")
+    separated_share: float | None = Field(
+        ge=0, le=1, description="Share of rows on which noise and data are perfectly separated."
+    )
+    mean_classification: float | None = Field(
+        ge=0, le=1, description="Mean probability that a row of data is taken for data."
+    )
+    effective_sample_size: float | None = Field(
+        ge=0, description="Mean effective number of latent draws per noise row."
+    )
+    num_draws: int | None = Field(ge=0, description="Latent draws per row.")
+
+
+class ResultWarning(ResultModel):
+    """Something a reader of the result must know."""
+
+    code: str = Field(description="Stable name, such as `not-positive-definite`.")
+    message: str = Field(description="What it is and what to do.")
+    columns: list[str] = Field(description="Variables concerned; may be empty.")
+
+
+class CountsRead(ResultModel):
+    """How much data there was."""
+
+    num_rows: int = Field(ge=0, description="Rows of the table.")
+    num_empty_rows: int = Field(
+        ge=0, description="Rows with nothing observed: left out of the fit, still imputed."
+    )
+    num_fitted_rows: int = Field(ge=0, description="Rows that the fit used.")
+    num_variables: int = Field(ge=2, description="Variables used.")
+    num_missing: int = Field(ge=0, description="Missing cells, those treated as missing included.")
+    num_censored: int = Field(ge=0, description="Censored or unknown cells treated as missing.")
+
+
+class EdgeRuleRead(ResultModel):
+    """When a pair counts as an edge."""
+
+    threshold: float = Field(ge=0, le=1, description="Least absolute partial correlation.")
+    text: str = Field(description="The rule in words; a display rule, not a test.")
+    num_selected: int = Field(ge=0, description="Pairs that meet it.")
+    num_pairs: int = Field(ge=1, description="All pairs.")
+
+
+class ScoreRead(ResultModel):
+    """Agreement with the true graph under one score."""
+
+    score: EdgeScore = Field(description="What the pairs were ranked by.")
+    auc: float | None = Field(ge=0, le=1, description="Area under the ROC curve.")
+    average_precision: float | None = Field(ge=0, le=1, description="Average precision.")
+    reason: str | None = Field(description="Why there is no number; null where there is one.")
+
+
+class VersionsRead(ResultModel):
+    """What computed the result."""
+
+    vnce: str = Field(description="Version of VNCE.")
+    python: str = Field(description="Version of Python.")
+    numpy: str = Field(description="Version of NumPy.")
+    scipy: str = Field(description="Version of SciPy.")
+    torch: str = Field(description="Version of PyTorch.")
+
+
+class DatasetIdentity(ResultModel):
+    """Which data it was."""
+
+    id: str = Field(description="Identifier of the data set.")
+    name: str = Field(description="Its name at the time.")
+    sha256: str = Field(description="SHA-256 of the upload, in hexadecimal.")
+
+
+class TimingRead(ResultModel):
+    """Where the time went, in seconds."""
+
+    fit_seconds: float = Field(ge=0, description="Choosing the penalty and fitting.")
+    export_seconds: float = Field(ge=0, description="Making matrices, tables and figures.")
+    num_threads: int = Field(ge=1, description="Threads that the numerical libraries used.")
+
+
+class EstimationResult(ResultModel):
+    """The document of one estimation."""
+
+    names: list[str] = Field(description="Variables, in the order of every matrix below.")
+    transform: Transform = Field(description="The scale that estimates are on.")
+    precision: list[list[float]] = Field(
+        description="K, the interaction matrix: symmetric, on the transformed scale, the columns' "
+        "own units. Not the inverse covariance of truncated data."
+    )
+    linear: LinearTermRead = Field(description="The linear term h.")
+    log_partition: float = Field(description="c, the logarithm of the normalising constant.")
+    penalty: PenaltyRead = Field(description="The penalty and how it was chosen.")
+    convergence: ConvergenceRead = Field(description="How the fit ended.")
+    diagnostics: DiagnosticsRead = Field(description="Whether the result can be trusted.")
+    warnings: list[ResultWarning] = Field(description="What a reader must know; may be empty.")
+    assumption: str = Field(description="What must hold about the missing cells.")
+    counts: CountsRead = Field(description="How much data there was.")
+    edge_rule: EdgeRuleRead = Field(description="When a pair counts as an edge.")
+    scores: list[ScoreRead] = Field(
+        description="Agreement with the true graph, every score once; without a true graph each "
+        "says so."
+    )
+    seed: int = Field(ge=0, description="Seed of every random draw.")
+    versions: VersionsRead = Field(description="What computed the result.")
+    dataset: DatasetIdentity = Field(description="Which data it was.")
+    timing: TimingRead = Field(description="Where the time went.")
+
+
+class MatrixRead(ResultModel):
+    """A square matrix of the estimated network."""
+
+    names: list[str] = Field(description="Names of rows and columns, in order.")
+    transform: Transform = Field(description="The scale that it is on.")
+    values: list[list[float]] = Field(description="Rows of the matrix.")
+
+
+class ImputedCell(ResultModel):
+    """A cell that had no value."""
+
+    row: int = Field(ge=1, description="Row of the data set, from 1.")
+    column: str = Field(description="Name of the variable.")
+    value: float = Field(description="Its imputation, on the data's own scale.")
+
+
+class ImputationsRead(ResultModel):
+    """The table with every gap filled; a single best guess, which understates uncertainty."""
+
+    names: list[str] = Field(description="Names of the columns, in order.")
+    values: list[list[float]] = Field(
+        description="Rows of the completed table; observed cells are unchanged."
+    )
+    imputed: list[ImputedCell] = Field(description="The cells that were filled, row by row.")
+
+
+class RocRead(ResultModel):
+    """A receiver operating characteristic of the ranked pairs against the true graph."""
+
+    score: EdgeScore = Field(description="What the pairs are ranked by.")
+    fpr: list[float] = Field(description="False positive rate at each threshold.")
+    tpr: list[float] = Field(description="True positive rate at each threshold.")
+    thresholds: list[float | None] = Field(
+        description="Least score of a pair that counts as an edge; null: above every score."
+    )
+    auc: float | None = Field(ge=0, le=1, description="Area under the curve.")
+    average_precision: float | None = Field(ge=0, le=1, description="Average precision.")
+    num_pairs: int = Field(ge=0, description="Pairs compared.")
+    num_true_edges: int = Field(ge=0, description="Edges of the true graph among them.")
+    reason: str | None = Field(
+        description="Why there is no curve (the true graph has all pairs or none); else null."
+    )

@@ -1,0 +1,29 @@
+"""Closed sets of words that results use."""
+
+from enum import StrEnum
+
+
+class FitStatus(StrEnum):
+    """How a fit ended; a job that ran to its end has succeeded whatever this says."""
+
+    CONVERGED = "converged"
+    MAX_ITERATIONS = "max_iterations"
+    NON_FINITE = "non_finite"
+
+
+class EdgeScore(StrEnum):
+    """What pairs are ranked by when they are compared with a true graph."""
+
+    ABS_PRECISION = "abs_precision"
+    PRECISION = "precision"
+    ABS_PARTIAL_CORRELATION = "abs_partial_correlation"
+    PARTIAL_CORRELATION = "partial_correlation"
+
+
+class Figure(StrEnum):
+    """The pictures that every estimation leaves; `roc` only where a true graph is known."""
+
+    NETWORK = "network"
+    HEATMAP = "heatmap"
+    ROC = "roc"
+    OBJECTIVE = "objective"

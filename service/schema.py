@@ -1,0 +1,46 @@
+"""The database's tables: brought to the newest revision, and compared with it."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from service import blobs
+from service.database import Database, Record
+from service.datasets import records as dataset_records
+from service.jobs import records as job_records
+from service.results import records as result_records
+
+# Importing a module of records declares its tables in the metadata.
+RECORD_MODULES = (blobs, dataset_records, job_records, result_records)
+METADATA = Record.metadata
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def configuration(connection: Connection) -> Config:
+    """Return what Alembic's commands need to work on `connection`."""
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+def upgrade(url: str) -> None:
+    """Bring the database at `url` to the newest revision; do nothing if it is there."""
+    database = Database(url)
+    try:
+        with database.transaction() as session:
+            command.upgrade(configuration(session.connection()), "head")
+    finally:
+        database.dispose()
+
+
+def is_current(database: Database) -> bool:
+    """Return whether the database answers and has the newest revision's tables."""
+    with database.snapshot() as session:
+        connection = session.connection()
+        script = ScriptDirectory.from_config(configuration(connection))
+        applied = MigrationContext.configure(connection).get_current_heads()
+        return set(applied) == set(script.get_heads())
