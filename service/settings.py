@@ -21,7 +21,10 @@ class Settings(BaseSettings):
     )
 
     max_body_bytes: int = Field(
-        default=64 * 2**20, gt=0, description="Largest request body that is read, in bytes."
+        default=64 * 2**20, gt=0, description="Largest data set that is read, in bytes."
+    )
+    max_json_bytes: int = Field(
+        default=16 * 2**20, gt=0, description="Largest JSON request that is read, in bytes."
     )
     max_cells: int = Field(
         default=20_000_000, gt=0, description="Largest data set, in rows times columns."

@@ -1,0 +1,32 @@
+"""How operations declare their errors, so that the specification lists every one of them."""
+
+from typing import Any
+
+from service.problems import KINDS, MEDIA_TYPE, ProblemCode
+
+# What any operation that reads parameters and the database may answer.
+_COMMON = (ProblemCode.VALIDATION_FAILED, ProblemCode.INTERNAL, ProblemCode.UNAVAILABLE)
+# What any operation that takes a body may answer besides.
+BODY_CODES = (
+    ProblemCode.INVALID_REQUEST,
+    ProblemCode.PAYLOAD_TOO_LARGE,
+    ProblemCode.UNSUPPORTED_MEDIA_TYPE,
+    ProblemCode.STORAGE_FULL,
+)
+
+
+def problem_responses(*codes: ProblemCode) -> dict[int | str, dict[str, Any]]:
+    """Return FastAPI's `responses` for problems with these codes and the common ones.
+
+    Codes that share a status share an entry, which names them all.
+    """
+    by_status: dict[int | str, list[ProblemCode]] = {}
+    for code in (*codes, *_COMMON):
+        by_status.setdefault(KINDS[code].status, []).append(code)
+    return {
+        status: {
+            "description": "; ".join(f"`{code}`: {KINDS[code].title}" for code in listed),
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status, listed in sorted(by_status.items())
+    }
