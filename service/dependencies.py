@@ -1,10 +1,15 @@
-"""What endpoints ask for: the settings and a transaction that ends before the answer leaves."""
+"""What endpoints ask for: the settings and the database.
 
-from collections.abc import Iterator
+A transaction is opened in the endpoint's own body, `with database.transaction() as session:`, and
+not by a dependency. Such a dependency would enter on one thread of the pool and wait there for
+SQLite's write lock or a connection, while the endpoint that holds it waits for a thread: forty
+waiting requests would stand still for ever. In the body, one thread does it all, and the commit
+comes before the answer.
+"""
+
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
-from sqlalchemy.orm import Session
 
 from service.database import Database
 from service.settings import Settings
@@ -22,19 +27,3 @@ def get_database(request: Request) -> Database:
 
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 DatabaseDep = Annotated[Database, Depends(get_database)]
-
-
-def _transaction(database: DatabaseDep) -> Iterator[Session]:
-    with database.transaction() as session:
-        yield session
-
-
-def _snapshot(database: DatabaseDep) -> Iterator[Session]:
-    with database.snapshot() as session:
-        yield session
-
-
-# scope="function": the commit happens before the client has its answer. With the default scope
-# it would happen after, and a 202 could name a job that was never stored.
-TransactionDep = Annotated[Session, Depends(_transaction, scope="function")]
-SnapshotDep = Annotated[Session, Depends(_snapshot, scope="function")]

@@ -1,0 +1,27 @@
+"""HEAD for every path that has GET."""
+
+from anyio import CancelScope
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class HeadMiddleware:
+    """Answer HEAD as GET would, and stop before the body is made."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        with CancelScope() as answering:
+
+            async def send_head(message: Message) -> None:
+                if message["type"] == "http.response.body":
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    answering.cancel()
+                else:
+                    await send(message)
+
+            await self.app({**scope, "method": "GET"}, receive, send_head)
