@@ -38,6 +38,10 @@ def upgrade() -> None:
         sa.Column("summary", sa.JSON(), nullable=False),
         sa.Column("original_blob_id", sa.String(length=40), nullable=False),
         sa.Column("table_blob_id", sa.String(length=40), nullable=False),
+        sa.Column("cells_blob_id", sa.String(length=40), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["cells_blob_id"], ["blobs.id"], name=op.f("fk_datasets_cells_blob_id")
+        ),
         sa.ForeignKeyConstraint(
             ["original_blob_id"], ["blobs.id"], name=op.f("fk_datasets_original_blob_id")
         ),

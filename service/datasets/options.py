@@ -1,0 +1,74 @@
+"""What a client may say about its upload, and what the operator allows."""
+
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from service.datasets.vocabulary import Decimal, Encoding, RequestedFormat
+from service.settings import Settings
+
+DELIMITER_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
+DELIMITERS = (*DELIMITER_NAMES.values(), ":")
+
+
+def _read_delimiter(value: str) -> str:
+    delimiter = DELIMITER_NAMES.get(value.lower(), value)
+    if delimiter not in DELIMITERS:
+        allowed = ", ".join((*DELIMITER_NAMES, ":"))
+        raise ValueError(f"must be one of {allowed}, or the character itself")
+    return delimiter
+
+
+class ReadOptions(BaseModel):
+    """How to read an upload; whatever is left out is found out and stated in the answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: RequestedFormat = Field(
+        default=RequestedFormat.AUTO,
+        description="Format of the body; `auto` lets its content decide. The Content-Type is not "
+        "looked at, since browsers and spreadsheets label files as they please.",
+    )
+    delimiter: Annotated[str, AfterValidator(_read_delimiter)] | None = Field(
+        default=None,
+        description="CSV: character between cells, `,` `;` `|` `:` or a word: comma, semicolon, "
+        "tab, pipe, space. Found out if left out.",
+    )
+    decimal: Decimal | None = Field(
+        default=None, description="CSV: decimal mark, `.` or `,`. Found out if left out."
+    )
+    encoding: Encoding | None = Field(
+        default=None,
+        description="CSV and JSON: character encoding. UTF-8, or what the byte order mark says, "
+        "if left out.",
+    )
+    skip_rows: int = Field(
+        default=0,
+        ge=0,
+        le=10_000,
+        description="CSV: lines above the header that are skipped, blank ones counted.",
+    )
+    units_row: bool = Field(
+        default=False, description="CSV: whether the row below the header holds units."
+    )
+    na_values: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="Texts that mean missing besides the known ones, upper or lower case alike; "
+        "numbers too: -999 also stands for -999.0.",
+    )
+
+
+@dataclass(frozen=True)
+class ReadLimits:
+    """The largest table that is read."""
+
+    max_cells: int
+    max_columns: int
+    max_name_length: int
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the limits that the operator has set."""
+        return cls(settings.max_cells, settings.max_columns, settings.max_name_length)
