@@ -1,0 +1,114 @@
+from itertools import combinations
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from service.results.outcome import Edge
+from vnce_engine.metrics import edge_roc
+from worker.figures.drawing import NEGATIVE, POSITIVE, label
+from worker.figures.heatmap import heatmap_svg
+from worker.figures.network import network_svg
+from worker.figures.objective import objective_svg
+from worker.figures.roc import roc_svg
+from worker.truth import Pair, adjacency
+
+UNICODE_NAMES = ["体重（キログラム）", "🐧 penguin", "$\\alpha$", "x<y&z", "\x07bell", "العربية"]
+
+
+def edges_among(names: list[str], partial_correlation: float = 0.5) -> list[Edge]:
+    selected = abs(partial_correlation) >= 0.1
+    return [
+        Edge(one, other, -partial_correlation, partial_correlation, selected, 10)
+        for one, other in combinations(names, 2)
+    ]
+
+
+def network(names: list[str], edges: list[Edge], truth: frozenset[Pair] | None = None) -> str:
+    return network_svg(names, edges, edge_threshold=0.1, truth=truth, title="Network").decode()
+
+
+def texts(svg: str | bytes) -> list[str]:
+    tags = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(tag.itertext()) for tag in tags]
+
+
+@pytest.mark.parametrize("d", [2, 11, 60])
+def test_network_writes_every_name(d: int) -> None:
+    names = [f"protein {i}" for i in range(d)]
+    assert set(names) <= set(texts(network(names, edges_among(names))))
+
+
+def test_network_without_selected_pairs_still_shows_every_variable() -> None:
+    names = ["a", "b", "c"]
+    written = texts(network(names, edges_among(names, 0.01)))
+    assert set(names) <= set(written)
+    assert "0 of 3 pairs have |partial correlation| ≥ 0.1" in written
+
+
+def test_names_of_any_script_are_drawn_as_text_and_not_as_formulas() -> None:
+    written = texts(network(UNICODE_NAMES, edges_among(UNICODE_NAMES)))
+    assert {label(name) for name in UNICODE_NAMES} <= set(written)
+    assert "$\\alpha$" in written
+
+
+def test_sign_decides_the_colour() -> None:
+    pictures = [
+        network(["a", "b"], [Edge("a", "b", -rho, rho, True, 9)]).lower() for rho in (0.5, -0.5)
+    ]
+    for picture, colour, other in zip(
+        pictures, (POSITIVE, NEGATIVE), (NEGATIVE, POSITIVE), strict=True
+    ):
+        assert picture.count(colour.lower()) == picture.count(other.lower()) + 1
+
+
+def test_network_counts_found_false_and_missed_edges() -> None:
+    edges = [Edge("a", "b", -0.5, 0.5, True, 9), Edge("a", "c", -0.3, 0.3, True, 9)]
+    written = texts(network(["a", "b", "c"], edges, frozenset({("a", "b"), ("b", "c")})))
+    assert {"in the true graph (1)", "not in it (1)", "true, not drawn (1)"} <= set(written)
+
+
+def test_the_same_drawing_gives_the_same_bytes() -> None:
+    names = ["a", "b", "c"]
+    assert network(names, edges_among(names)) == network(names, edges_among(names))
+    matrix = np.full((3, 3), 0.3)
+    assert heatmap_svg(names, matrix, "t") == heatmap_svg(names, matrix, "t")
+
+
+def test_a_users_own_matplotlib_settings_take_no_part() -> None:
+    names = ["a", "b"]
+    plain = network(names, edges_among(names))
+    with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "lines.linestyle": "--"}):
+        assert network(names, edges_among(names)) == plain
+        assert mpl.rcParams["font.size"] == 30
+
+
+@pytest.mark.parametrize("names", [["a", "b"], UNICODE_NAMES, [f"x{i}" for i in range(60)]])
+def test_heatmap_names_both_sides(names: list[str]) -> None:
+    written = texts(heatmap_svg(names, np.eye(len(names)), "Partial correlations"))
+    for name in names:
+        assert written.count(label(name)) == 2
+
+
+def test_roc_states_every_area_and_what_it_was_counted_over() -> None:
+    truth = adjacency(["a", "b", "c"], {("a", "b")})
+    scores = np.array([[0, 3, 2], [3, 0, 1], [2, 1, 0]])
+    curves = {"VNCE": edge_roc(scores, truth), "NCE": edge_roc(-scores, truth)}
+    written = texts(roc_svg(curves, "Edge recovery"))
+    assert {"VNCE: AUC 1.000", "NCE: AUC 0.000", "1 true edges among 3 pairs"} <= set(written)
+
+
+def test_roc_of_a_graph_without_edges_says_why_there_is_no_curve() -> None:
+    curve = edge_roc(np.zeros((3, 3)), np.zeros((3, 3), dtype=bool))
+    assert "nothing to tell apart" in " ".join(texts(roc_svg({"|K|": curve}, "Edge recovery")))
+
+
+def test_objective_of_a_single_iteration_is_drawn() -> None:
+    assert "converged" in texts(objective_svg([-1.25], "Objective", "converged"))
+
+
+def test_a_long_name_is_cut_to_a_bounded_width() -> None:
+    assert label("体" * 30) == "体" * 11 + "…"
+    assert label("a" * 30) == "a" * 23 + "…"
+    assert label("a" * 24) == "a" * 24

@@ -1,0 +1,114 @@
+"""What all figures share: their look, the text they may hold, and how they become SVG bytes."""
+
+import unicodedata
+import warnings
+from collections.abc import Callable
+from io import BytesIO
+from typing import Final, Literal
+
+from matplotlib import style
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours: told apart by every common kind of colour vision, and in grey print.
+POSITIVE: Final = "#0072B2"
+NEGATIVE: Final = "#D55E00"
+SERIES: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+INK: Final = "#222222"
+QUIET: Final = "#6E6E6E"
+FAINT: Final = "#D9D9D9"
+
+FONT_POINTS: Final = 9.0
+_STYLE: Final = {
+    # Text stays text: it can be searched and edited, and a viewer's own fonts show the scripts
+    # that the font used for measuring does not have.
+    "svg.fonttype": "none",
+    # Without a salt, matplotlib names the clip paths by random numbers.
+    "svg.hashsalt": "vnce",
+    # A column named `$x$` is a name and no formula.
+    "text.parse_math": False,
+    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
+    "font.size": FONT_POINTS,
+    "text.color": INK,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": FONT_POINTS,
+}
+_MAX_LABEL_COLUMNS: Final = 24
+_PADDING_INCHES: Final = 0.15
+_POINTS_PER_INCH: Final = 72
+# The measuring font's sign for a missing glyph is 0.6 em wide, an ideograph or emoji is 1 em.
+_WIDE_GLYPH_EXCESS_EM: Final = 0.4
+
+
+def render(draw: Callable[[Figure], None], file_format: Literal["svg", "png"] = "svg") -> bytes:
+    """Return the figure that `draw` makes; the same drawing gives the same bytes.
+
+    The page grows to hold everything drawn. Neither matplotlib's global state nor a user's
+    `matplotlibrc` takes part.
+    """
+    with style.context(_STYLE, after_reset=True), warnings.catch_warnings():
+        # Expected for scripts that the measuring font lacks; see `svg.fonttype` above.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support .* nativ")
+        figure = Figure()
+        draw(figure)
+        content = BytesIO()
+        figure.savefig(
+            content,
+            format=file_format,
+            dpi=150,
+            bbox_inches="tight",
+            pad_inches=_PADDING_INCHES + _wide_text_inches(figure),
+            metadata={"Date": None, "Creator": "vnce"} if file_format == "svg" else None,
+        )
+    return content.getvalue()
+
+
+def label(name: str) -> str:
+    """Return a column's name as one printable line of bounded width, cut with an ellipsis."""
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    if _columns(printable) <= _MAX_LABEL_COLUMNS:
+        return printable
+    kept = ""
+    for character in printable:
+        if _columns(kept + character) >= _MAX_LABEL_COLUMNS:
+            break
+        kept += character
+    return kept.rstrip() + "…"
+
+
+def add_title(figure: Figure, title: str, subtitle: str) -> None:
+    """Write above everything drawn so far a title and what the reader must know to read it."""
+    drawn = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    x, y = drawn.x0 / width, drawn.y1 / height
+    line = 1.3 * FONT_POINTS / _POINTS_PER_INCH / height
+    num_lines = 1 + subtitle.count("\n")
+    figure.text(x, y + line, subtitle, color=QUIET, linespacing=1.3, va="bottom")
+    figure.text(x, y + (1.4 + num_lines) * line, title, fontsize=12, weight="bold", va="bottom")
+
+
+def _columns(text: str) -> int:
+    """Return the width of `text` on a terminal: ideographs and emoji count twice."""
+    return sum(0 if unicodedata.combining(c) else 1 + _is_wide(c) for c in text)
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in "WF"
+
+
+def _wide_text_inches(figure: Figure) -> float:
+    """Return how much longer a viewer may draw the longest text than it was measured here."""
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    ticks = [t.get_text() for axes in figure.axes for t in axes.get_xticklabels()]
+    num_wide = max((sum(map(_is_wide, text)) for text in texts + ticks), default=0)
+    return num_wide * _WIDE_GLYPH_EXCESS_EM * FONT_POINTS / _POINTS_PER_INCH

@@ -1,0 +1,28 @@
+"""The objective at every iteration of the final fit."""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from worker.figures.drawing import SERIES, add_title, render
+
+_SIZE_INCHES = (4.8, 2.8)
+
+
+def objective_svg(objective: Sequence[float], title: str, subtitle: str) -> bytes:
+    """Draw the objective against the iteration, counted from 1; it is being maximised."""
+    return render(lambda figure: draw_objective(figure, objective, title, subtitle))
+
+
+def draw_objective(figure: Figure, objective: Sequence[float], title: str, subtitle: str) -> None:
+    """Draw what `objective_svg` describes on an empty figure."""
+    figure.set_size_inches(*_SIZE_INCHES)
+    axes = figure.add_axes((0, 0, 1, 1))
+    iterations = range(1, len(objective) + 1)
+    axes.plot(iterations, objective, color=SERIES[0], linewidth=1.5, marker="o", markersize=3.5)
+    axes.set(xlabel="iteration", ylabel="objective per row")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+    add_title(figure, title, subtitle)
