@@ -1,7 +1,6 @@
 """One place where exceptions become problem documents, and every answer gets its request id."""
 
 import logging
-from typing import Any
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
@@ -20,9 +19,13 @@ from service.problems import (
     ProblemItem,
     problem_document,
 )
+from service.validation_items import validation_items
 
 RETRY_AFTER_SECONDS = "5"
+# A body of a million wrong items is not answered by a million complaints.
+MAX_ITEMS = 100
 _CODE_OF_STATUS = {
+    400: ProblemCode.VALIDATION_FAILED,
     404: ProblemCode.NOT_FOUND,
     405: ProblemCode.METHOD_NOT_ALLOWED,
     406: ProblemCode.NOT_ACCEPTABLE,
@@ -98,24 +101,17 @@ async def _on_problem(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    items = [_validation_item(entry) for entry in error.errors()]
+    items = validation_items(error)
     detail = f"{len(items)} part(s) of the request do not fit; see `errors`."
-    return _respond(request, ProblemCode.VALIDATION_FAILED, detail, errors=items)
-
-
-def _validation_item(entry: dict[str, Any]) -> ProblemItem:
-    """Turn a pydantic error into a place; the submitted value is not echoed."""
-    where, *path = entry["loc"]
-    if where == "body":
-        pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
-        return ProblemItem(message=entry["msg"], pointer=pointer)
-    return ProblemItem(message=entry["msg"], parameter=".".join(map(str, path)))
+    return _respond(request, ProblemCode.VALIDATION_FAILED, detail, errors=items[:MAX_ITEMS])
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     code = _CODE_OF_STATUS.get(error.status_code, ProblemCode.INVALID_REQUEST)
     details = {
+        # FastAPI's word for a body that is no UTF-8 or nested too deeply.
+        ProblemCode.VALIDATION_FAILED: "The body cannot be read as JSON.",
         ProblemCode.NOT_FOUND: "No endpoint has this path; /docs lists them.",
         ProblemCode.METHOD_NOT_ALLOWED: f"{request.method} does not apply to this path.",
     }

@@ -1,13 +1,22 @@
 """The HTTP application; `create_app(settings)` builds it, nothing happens at import."""
 
+import importlib.metadata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service import error_handlers
+from service import error_handlers, health
 from service.database import Database
+from service.head import HeadMiddleware
+from service.jobs import endpoints as jobs
 from service.settings import Settings
+
+DESCRIPTION = """\
+Undirected graphical models from incomplete, mostly non-negative tables.
+
+Upload a table, submit a job, poll it, read its result. Every error is a problem document
+(RFC 9457) and every answer carries `X-Request-ID`. A number that does not exist is null."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -19,8 +28,21 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         database.dispose()
 
-    app = FastAPI(title="VNCE", version="1", lifespan=lifespan)
+    app = FastAPI(
+        title="VNCE",
+        version=importlib.metadata.version("vnce"),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+    )
     app.state.settings = settings
     app.state.database = database
+    for router in (jobs.router, jobs.validation_router, health.router):
+        app.include_router(router)
+    app.add_middleware(HeadMiddleware)
     error_handlers.install(app)
     return app
+
+
+def create_app_from_environment() -> FastAPI:
+    """Return the API as `VNCE_*` variables describe it: `uvicorn --factory service.main:...`."""
+    return create_app(Settings())

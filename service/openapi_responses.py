@@ -4,18 +4,22 @@ from typing import Any
 
 from service.problems import KINDS, MEDIA_TYPE, ProblemCode
 
+Responses = dict[int | str, dict[str, Any]]
+
 # What any operation that reads parameters and the database may answer.
 _COMMON = (ProblemCode.VALIDATION_FAILED, ProblemCode.INTERNAL, ProblemCode.UNAVAILABLE)
 # What any operation that takes a body may answer besides.
 BODY_CODES = (
-    ProblemCode.INVALID_REQUEST,
     ProblemCode.PAYLOAD_TOO_LARGE,
     ProblemCode.UNSUPPORTED_MEDIA_TYPE,
     ProblemCode.STORAGE_FULL,
 )
 
 
-def problem_responses(*codes: ProblemCode) -> dict[int | str, dict[str, Any]]:
+UNCHANGED: Responses = {304: {"description": "Unchanged since the ETag in `If-None-Match`."}}
+
+
+def problem_responses(*codes: ProblemCode) -> Responses:
     """Return FastAPI's `responses` for problems with these codes and the common ones.
 
     Codes that share a status share an entry, which names them all.

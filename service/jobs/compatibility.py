@@ -1,0 +1,112 @@
+"""Does the model fit the data set? Judged from its summary, all reasons at once.
+
+What cannot be seen in a summary is left to the engine, whose refusal ends the job with the same
+code.
+"""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from service.datasets.schemas import ColumnSummary, DatasetSummary
+from service.jobs.specs import (
+    EstimationJobCreate,
+    NceEstimatorCreate,
+    VnceEstimatorCreate,
+)
+from service.jobs.vocabulary import CensoredRule, Imputation, Preset
+from service.problems import ProblemItem
+
+# With fewer, no fold of a held-out selection has rows enough to tell two strengths apart.
+MIN_ROWS = 10
+
+
+def num_parameters(num_variables: int) -> int:
+    """Return how many free numbers K, h and c hold."""
+    return num_variables * (num_variables + 1) // 2 + num_variables + 1
+
+
+def reasons_against(
+    request: EstimationJobCreate, summary: DatasetSummary, columns: list[ColumnSummary]
+) -> list[ProblemItem]:
+    """Return every reason why `request` cannot run on the chosen `columns`; empty if it can."""
+    found = [*_of_the_table(request, summary, columns)]
+    for column in columns:
+        found.extend(_of_the_column(request, column))
+    return found
+
+
+def _of_the_table(
+    request: EstimationJobCreate, summary: DatasetSummary, columns: list[ColumnSummary]
+) -> Iterator[ProblemItem]:
+    width = len(columns)
+    rows = summary.n_rows - summary.n_empty_rows
+    if width < 2:
+        yield ProblemItem(
+            message=f"A network needs at least 2 variables, got {width}.", pointer="/variables"
+        )
+    if rows < MIN_ROWS:
+        yield ProblemItem(
+            message=f"At least {MIN_ROWS} rows with something observed are needed, got {rows}.",
+            pointer="/dataset_id",
+        )
+    needed = num_parameters(width)
+    if request.estimator.penalty is None and needed >= rows:
+        yield ProblemItem(
+            message=f"Without a penalty {width} variables need more than {needed} rows, got "
+            f'{rows}: set penalty to "auto" or to a number, or use fewer variables.',
+            pointer="/estimator/penalty",
+        )
+    match request.estimator:
+        case NceEstimatorCreate(imputation=Imputation.DROP):
+            if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
+                yield ProblemItem(
+                    message=f"{summary.n_complete_rows} rows are complete and at least {MIN_ROWS} "
+                    'are needed: "drop" leaves out every other. Use another imputation, or fewer '
+                    "variables.",
+                    pointer="/estimator/imputation",
+                )
+        case NceEstimatorCreate() | VnceEstimatorCreate():
+            pass
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:
+    if column.n_observed == 0:
+        yield ProblemItem(
+            message="No cell holds a number; leave the variable out.", column=column.name
+        )
+        return
+    if column.is_constant:
+        yield ProblemItem(
+            message="All observed values are the same; leave the variable out.",
+            column=column.name,
+        )
+    if column.n_negative > 0:
+        yield ProblemItem(
+            message="Negative values are outside the model's support [0, ∞); if they stand for "
+            "missing cells, upload again with na_values, or leave the variable out.",
+            column=column.name,
+            count=column.n_negative,
+        )
+    num_limits = column.n_censored + column.n_unknown
+    if num_limits > 0 and request.censored is CensoredRule.REFUSE:
+        yield ProblemItem(
+            message="Cells hold a limit such as <0.5 or ND and no number, which no model uses "
+            'yet. Set censored="missing" to treat them as missing, which biases the estimates; '
+            "the result will say so.",
+            column=column.name,
+            count=num_limits,
+        )
+    if _is_paper(request) and column.n_zeros > 0:
+        yield ProblemItem(
+            message='Exact zeros are impossible under the log-normal family of preset "paper"; '
+            'use preset "default".',
+            column=column.name,
+            count=column.n_zeros,
+        )
+
+
+def _is_paper(request: EstimationJobCreate) -> bool:
+    estimator = request.estimator
+    return isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER

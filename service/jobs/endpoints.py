@@ -1,0 +1,215 @@
+"""Submission, polling, cancelling and deleting of jobs."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from service import paging
+from service.conditional import json_response
+from service.database import Database
+from service.dependencies import DatabaseDep, SettingsDep
+from service.jobs import events, lifecycle, planning, repository
+from service.jobs.records import JobRecord, JobState
+from service.jobs.repository import JobFilter
+from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
+from service.jobs.specs import JobCreate
+from service.json_route import JsonRoute
+from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
+from service.paging import CursorQuery, LimitQuery
+from service.problems import ProblemCode
+
+# How long a client should wait before it looks again, in seconds.
+RETRY_AFTER = {"Retry-After": "1"}
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JsonRoute)
+# Named apart: a colon follows the noun, as in `POST /v1/jobs:validate`.
+validation_router = APIRouter(tags=["jobs"], route_class=JsonRoute)
+
+_STREAM: Responses = {
+    200: {
+        "description": "An event `job` with the job's document at each change, until it is in a "
+        "final state.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    204: {"description": "The job is in a final state and you have seen it."},
+}
+_WAS_FINAL: Responses = {200: {"model": JobRead, "description": "It was in a final state already."}}
+
+JobId = Annotated[str, Path(max_length=40, description="Identifier of the job.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A name that you make up for this submission, 1 to 255 visible ASCII "
+        "characters: sent again, it finds the same job instead of making another.",
+    ),
+]
+LastEventId = Annotated[
+    str | None, Header(max_length=64, description="Id of the last event that you had.")
+]
+
+
+def _header(description: str) -> dict[str, Any]:
+    return {"description": description, "schema": {"type": "string"}}
+
+
+_ACCEPTED_HEADERS = {
+    "Location": _header("Address of the job."),
+    "Retry-After": _header("Seconds to wait before looking at it."),
+}
+_ACCEPTED: Responses = {
+    200: {
+        "model": JobRead,
+        "description": "The job that this Idempotency-Key has made before.",
+        "headers": _ACCEPTED_HEADERS,
+    },
+    202: {"headers": _ACCEPTED_HEADERS},
+}
+
+
+@router.post(
+    "",
+    operation_id="create_job",
+    status_code=202,
+    response_description="Accepted; follow it at its address.",
+    responses=_ACCEPTED
+    | problem_responses(
+        ProblemCode.NOT_FOUND,
+        ProblemCode.INCOMPATIBLE_MODEL,
+        ProblemCode.IDEMPOTENCY_KEY_REUSED,
+        *BODY_CODES,
+    ),
+)
+def create_job(
+    body: JobCreate,
+    response: Response,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    idempotency_key: IdempotencyKey = None,
+) -> JobRead:
+    """Accept a job; it is queued and runs as soon as a worker is free."""
+    job, is_new = _accept(database, body, settings.max_attempts, idempotency_key)
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    if not is_new:
+        response.status_code = 200
+    if not JobState(job.state).is_terminal:
+        response.headers.update(RETRY_AFTER)
+    return describe(job)
+
+
+def _accept(
+    database: Database, body: JobCreate, max_attempts: int, client_key: str | None
+) -> tuple[JobRecord, bool]:
+    key = None if client_key is None else lifecycle.idempotency_key(client_key, body)
+    with database.transaction() as session:
+        replay = None if key is None else lifecycle.find_replay(session, key)
+        if replay is not None:
+            return replay, False
+        return lifecycle.submit(session, planning.plan(session, body), max_attempts, key)
+
+
+@validation_router.post(
+    "/v1/jobs:validate",
+    operation_id="validate_job",
+    responses=problem_responses(ProblemCode.NOT_FOUND, ProblemCode.INCOMPATIBLE_MODEL, *BODY_CODES),
+)
+def validate_job(body: JobCreate, database: DatabaseDep) -> JobPlan:
+    """Say what a request would run; store nothing."""
+    with database.snapshot() as session:
+        return planning.describe(planning.plan(session, body))
+
+
+@router.get("", operation_id="list_jobs", responses=problem_responses())
+def list_jobs(
+    database: DatabaseDep,
+    state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
+    kind: Annotated[str | None, Query(max_length=16, description="Only jobs of this kind.")] = None,
+    dataset_id: Annotated[
+        str | None, Query(max_length=40, description="Only jobs that read this data set.")
+    ] = None,
+    tag: Annotated[
+        str | None, Query(max_length=200, description="Only jobs with exactly this tag.")
+    ] = None,
+    limit: LimitQuery = 50,
+    cursor: CursorQuery = None,
+) -> JobPage:
+    """List jobs, newest first."""
+    wanted = JobFilter(state=state, kind=kind, dataset_id=dataset_id, tag=tag)
+    with database.snapshot() as session:
+        # One more than asked for tells whether there is a next page.
+        found = repository.newest(session, wanted, limit + 1, paging.place_of(cursor))
+    page = found[:limit]
+    is_last = len(found) <= limit
+    return JobPage(
+        items=[describe(job) for job in page],
+        next_cursor=None if is_last else paging.cursor_at(page[-1].created_at, page[-1].id),
+    )
+
+
+@router.get(
+    "/{job_id}",
+    operation_id="get_job",
+    response_model=JobRead,
+    responses=UNCHANGED | problem_responses(ProblemCode.NOT_FOUND),
+)
+def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Show a job, whatever its state; Retry-After says when to look again."""
+    with database.snapshot() as session:
+        job = describe(lifecycle.existing(session, job_id))
+    headers = {} if job.state.is_terminal else RETRY_AFTER
+    return json_response(request, job, {**headers, "Cache-Control": "no-cache"})
+
+
+@router.get(
+    "/{job_id}/events",
+    operation_id="follow_job",
+    response_class=StreamingResponse,
+    responses=_STREAM | problem_responses(ProblemCode.NOT_FOUND),
+    openapi_extra={"x-not-for-generated-clients": True},
+)
+def follow_job(job_id: JobId, database: DatabaseDep, last_event_id: LastEventId = None) -> Response:
+    """Stream a job's changes as server-sent events."""
+    with database.snapshot() as session:
+        job = describe(lifecycle.existing(session, job_id))
+    if job.state.is_terminal and events.event_id(job) == last_event_id:
+        return Response(status_code=204)  # tells an EventSource not to come back
+    return StreamingResponse(
+        events.follow(database, job_id, last_event_id),
+        media_type="text/event-stream",
+        # Proxies would hold small events back.
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )
+
+
+@router.put(
+    "/{job_id}/cancellation",
+    operation_id="cancel_job",
+    status_code=202,
+    response_description="It is cancelled, or will stop within seconds.",
+    responses=_WAS_FINAL | problem_responses(ProblemCode.NOT_FOUND),
+)
+def cancel_job(job_id: JobId, response: Response, database: DatabaseDep) -> JobRead:
+    """Cancel a job: at once if it waits, within seconds if it runs."""
+    with database.transaction() as session:
+        job, changed = lifecycle.request_cancellation(session, job_id)
+    if not changed:
+        response.status_code = 200
+    if not JobState(job.state).is_terminal:
+        response.headers.update(RETRY_AFTER)
+    return describe(job)
+
+
+@router.delete(
+    "/{job_id}",
+    operation_id="delete_job",
+    status_code=204,
+    response_class=Response,
+    responses=problem_responses(ProblemCode.NOT_FOUND, ProblemCode.JOB_NOT_TERMINAL),
+)
+def delete_job(job_id: JobId, database: DatabaseDep) -> None:
+    """Delete a job in a final state and everything that it has left."""
+    with database.transaction() as session:
+        lifecycle.remove(session, job_id)

@@ -1,0 +1,118 @@
+"""What may happen to a job on a client's request, and in which order.
+
+Every function works in the caller's transaction: a job, its wake-up message and its idempotency
+key are one commit.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from service.identifiers import new_id
+from service.jobs import outbox, repository
+from service.jobs.planning import Plan
+from service.jobs.records import IdempotencyRecord, JobRecord, JobState
+from service.jobs.specs import JobCreate
+from service.problems import ProblemCode, ProblemError
+from service.results import repository as results
+
+
+@dataclass(frozen=True)
+class IdempotencyKey:
+    """A client's name for one submission, and the hash of what it submitted."""
+
+    key: str
+    body_sha256: str
+
+
+def idempotency_key(key: str, body: JobCreate) -> IdempotencyKey:
+    """Return the key with a hash of what the client has set, however it was written down."""
+    canonical = json.dumps(body.model_dump(mode="json", exclude_unset=True), sort_keys=True)
+    return IdempotencyKey(key, hashlib.sha256(canonical.encode()).hexdigest())
+
+
+def find_replay(session: Session, key: IdempotencyKey) -> JobRecord | None:
+    """Return the job that this key has made before, or None.
+
+    Raises `ProblemError` if it was made from another body.
+    """
+    known = repository.find_by_key(session, key.key)
+    if known is None:
+        return None
+    if known.body_sha256 != key.body_sha256:
+        raise ProblemError(
+            ProblemCode.IDEMPOTENCY_KEY_REUSED,
+            f"This Idempotency-Key has already made job {known.job_id} from another body; "
+            "use a new key for a new job.",
+        )
+    return existing(session, known.job_id)
+
+
+def submit(
+    session: Session, plan: Plan, max_attempts: int, key: IdempotencyKey | None
+) -> tuple[JobRecord, bool]:
+    """Store the planned job in state `queued`; return it and whether it is new.
+
+    Of concurrent submissions under one key one makes the job, and the others are handed it.
+    """
+    job = JobRecord(
+        id=new_id("job"),
+        kind=plan.spec.kind,
+        state=JobState.QUEUED,
+        spec=plan.spec.model_dump(mode="json"),
+        dataset_id=plan.spec.dataset_id,
+        ground_truth=plan.ground_truth,
+        tag=plan.spec.tag,
+        max_attempts=max_attempts,
+    )
+    try:
+        with session.begin_nested():
+            session.add(job)
+            session.flush()
+            if key is not None:
+                session.add(
+                    IdempotencyRecord(key=key.key, job_id=job.id, body_sha256=key.body_sha256)
+                )
+                session.flush()
+    except IntegrityError:
+        made = None if key is None else find_replay(session, key)
+        if made is None:
+            raise
+        return made, False
+    outbox.wake(session, [job.id])
+    session.refresh(job)  # the database has set its times
+    return job, True
+
+
+def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool]:
+    """Cancel a waiting job at once, tell a running one to stop; return it and whether it changed.
+
+    A job in a final state stays as it is.
+    """
+    changed = repository.request_cancellation(session, job_id)
+    return existing(session, job_id), changed
+
+
+def remove(session: Session, job_id: str) -> None:
+    """Delete a job in a final state with all that it has left.
+
+    Raises `ProblemError` if it waits or runs.
+    """
+    job = existing(session, job_id)
+    results.remove(session, job_id)
+    if not repository.remove_if_terminal(session, job_id):
+        raise ProblemError(
+            ProblemCode.JOB_NOT_TERMINAL,
+            f"Job {job_id} is {job.state}; cancel it first: PUT /v1/jobs/{job_id}/cancellation.",
+        )
+
+
+def existing(session: Session, job_id: str) -> JobRecord:
+    """Return the job; raises `ProblemError` if there is none."""
+    job = repository.get(session, job_id)
+    if job is None:
+        raise ProblemError(ProblemCode.NOT_FOUND, "No job has this identifier.")
+    return job

@@ -1,0 +1,150 @@
+"""From a request to what would run: every choice made, the data set's facts, the warnings."""
+
+import secrets
+import unicodedata
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from service.datasets.records import DatasetRecord, GroundTruthRecord
+from service.datasets.schemas import ColumnSummary, DatasetSummary
+from service.jobs.compatibility import num_parameters, reasons_against
+from service.jobs.schemas import JobPlan, JobSize, PlanWarning
+from service.jobs.specs import MAX_SEED, JobCreate, JobSpec
+from service.problems import ProblemCode, ProblemError, ProblemItem
+
+BYTES_PER_NUMBER = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request that fits its data set, ready to be stored."""
+
+    spec: JobSpec
+    dataset_name: str
+    summary: DatasetSummary
+    columns: list[ColumnSummary]
+    # The part of the data set's true graph that lies among the variables; None if none is known.
+    ground_truth: list[list[str]] | None
+
+
+def plan(session: Session, request: JobCreate) -> Plan:
+    """Return what `request` would run.
+
+    Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
+    reason why the model does not fit it.
+    """
+    # The lock keeps the data set from being deleted until the job that needs it is stored.
+    dataset = session.get(
+        DatasetRecord, request.dataset_id, with_for_update={"read": True, "key_share": True}
+    )
+    if dataset is None:
+        raise ProblemError(
+            ProblemCode.NOT_FOUND,
+            "No data set has this identifier.",
+            errors=[ProblemItem(message="No data set has this identifier.", pointer="/dataset_id")],
+        )
+    summary = DatasetSummary.model_validate(dataset.summary)
+    columns, reasons = _choose(request.variables, summary.columns)
+    # A misspelt name must not also be reported as too few variables.
+    reasons = reasons or reasons_against(request, summary, columns)
+    if reasons:
+        raise ProblemError(
+            ProblemCode.INCOMPATIBLE_MODEL,
+            f"{len(reasons)} thing(s) stand in the way of this job; see `errors`.",
+            errors=reasons,
+        )
+    names = [column.name for column in columns]
+    return Plan(
+        spec=_resolve(request, names),
+        dataset_name=dataset.name,
+        summary=summary,
+        columns=columns,
+        ground_truth=_true_edges(session, dataset.id, names),
+    )
+
+
+def describe(plan: Plan) -> JobPlan:
+    """Return what the API says about a plan."""
+    width, rows = len(plan.columns), plan.summary.n_rows
+    num_noise_rows = rows * plan.spec.estimator.noise_ratio
+    return JobPlan(
+        spec=plan.spec,
+        dataset_name=plan.dataset_name,
+        num_missing=sum(column.n_missing for column in plan.columns),
+        num_censored=sum(column.n_censored + column.n_unknown for column in plan.columns),
+        has_ground_truth=plan.ground_truth is not None,
+        size=JobSize(
+            num_rows=rows,
+            num_variables=width,
+            num_parameters=num_parameters(width),
+            num_noise_rows=num_noise_rows,
+            noise_bytes=BYTES_PER_NUMBER * num_noise_rows * width,
+        ),
+        warnings=_warnings(plan),
+    )
+
+
+def _choose(
+    variables: list[str] | None, columns: list[ColumnSummary]
+) -> tuple[list[ColumnSummary], list[ProblemItem]]:
+    """Return the columns asked for, in the data set's order, and what is wrong with the names."""
+    if variables is None:
+        return columns, []
+    known = {column.name for column in columns}
+    wanted: set[str] = set()
+    problems = []
+    for position, variable in enumerate(variables):
+        name = unicodedata.normalize("NFC", variable)
+        if name not in known:
+            message = "The data set has no variable of this name."
+        elif name in wanted:
+            message = "The variable is named twice."
+        else:
+            wanted.add(name)
+            continue
+        problems.append(
+            ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
+        )
+    return [column for column in columns if column.name in wanted], problems
+
+
+def _resolve(request: JobCreate, names: list[str]) -> JobSpec:
+    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
+    return JobSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
+
+
+def _true_edges(session: Session, dataset_id: str, names: list[str]) -> list[list[str]] | None:
+    truth = session.get(GroundTruthRecord, dataset_id)
+    if truth is None:
+        return None
+    chosen = set(names)
+    return [edge for edge in truth.edges if chosen.issuperset(edge)]
+
+
+def _warnings(plan: Plan) -> list[PlanWarning]:
+    names = {column.name for column in plan.columns}
+    found = [
+        PlanWarning(code=warning.code, message=warning.message, columns=warning.columns)
+        for warning in plan.summary.warnings
+        if names.issuperset(warning.columns)
+    ]
+    with_gaps = [column.name for column in plan.columns if column.n_missing > 0]
+    if with_gaps:
+        found.append(
+            PlanWarning(
+                code="missing-cells",
+                message="The result is valid if cells are missing completely at random.",
+                columns=with_gaps,
+            )
+        )
+    with_limits = [c.name for c in plan.columns if c.n_censored + c.n_unknown > 0]
+    if with_limits:
+        found.append(
+            PlanWarning(
+                code="censored-as-missing",
+                message="Cells that hold a limit are treated as missing, which biases estimates.",
+                columns=with_limits,
+            )
+        )
+    return found

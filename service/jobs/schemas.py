@@ -1,0 +1,137 @@
+"""What the API says about jobs."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.clock import as_datetime
+from service.jobs.records import JobRecord, JobState
+from service.jobs.specs import JobSpec
+from service.problems import Problem
+
+
+class ReadModel(BaseModel):
+    """Base of every answer; no number in it is NaN or infinite."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class ProgressRead(ReadModel):
+    """How far the current attempt has come."""
+
+    stage: str = Field(description="What is being done, such as `select` or `fit`.")
+    fraction: float = Field(
+        ge=0, le=1, description="Share of the work done; it falls only when a new attempt begins."
+    )
+    iteration: int = Field(ge=0, description="Iterations made in this stage.")
+    objective: float | None = Field(description="Latest objective per row; null if not finite.")
+    updated_at: datetime = Field(description="When this was reported, UTC.")
+
+
+class JobLinks(ReadModel):
+    """Where to go from here."""
+
+    job: str = Field(description="This job.")
+    events: str = Field(description="Its changes as server-sent events.")
+    cancellation: str = Field(description="PUT here to cancel it.")
+    dataset: str = Field(description="The data set it reads.")
+    result: str | None = Field(description="Its result; null until it has succeeded.")
+
+
+class JobRead(ReadModel):
+    """A job as it stands."""
+
+    id: str = Field(description="Identifier of the job.")
+    kind: str = Field(description="The job's kind, `estimation`.")
+    state: JobState = Field(description="Where it is in its life.")
+    spec: JobSpec = Field(description="What it does, with every choice made.")
+    created_at: datetime = Field(description="When it was accepted, UTC.")
+    started_at: datetime | None = Field(description="When its latest attempt began, UTC.")
+    finished_at: datetime | None = Field(description="When it reached a final state, UTC.")
+    cancel_requested_at: datetime | None = Field(description="When it was to be cancelled, UTC.")
+    attempt: int = Field(ge=0, description="Attempts begun; 0 while none was.")
+    max_attempts: int = Field(ge=1, description="Attempts before it fails with `worker-lost`.")
+    heartbeat_at: datetime | None = Field(
+        description="When a worker was last heard of, UTC: tells slow from dead."
+    )
+    progress: ProgressRead | None = Field(description="Null before the first report.")
+    error: Problem | None = Field(description="Why it failed; null unless it did.")
+    links: JobLinks = Field(description="Where to go from here.")
+
+
+class JobPage(ReadModel):
+    """Jobs, newest first."""
+
+    items: list[JobRead] = Field(description="The jobs of this page.")
+    next_cursor: str | None = Field(description="Pass as `cursor` for the next page; null: last.")
+
+
+class PlanWarning(ReadModel):
+    """Something to know before the job runs."""
+
+    code: str = Field(description="Stable name, such as `missing-cells`.")
+    message: str = Field(description="What it is and what to do.")
+    columns: list[str] = Field(description="Variables concerned; may be empty.")
+
+
+class JobSize(ReadModel):
+    """How large the computation would be."""
+
+    num_rows: int = Field(ge=0, description="Rows of the table.")
+    num_variables: int = Field(ge=0, description="Variables.")
+    num_parameters: int = Field(ge=0, description="Free numbers in K, h and c.")
+    num_noise_rows: int = Field(ge=0, description="Noise rows in all.")
+    noise_bytes: int = Field(ge=0, description="Memory that the noise takes, in bytes.")
+
+
+class JobPlan(ReadModel):
+    """What a request would run; nothing was stored."""
+
+    spec: JobSpec = Field(
+        description="The request with every choice made; a seed left null is an example."
+    )
+    dataset_name: str = Field(description="Name of the data set.")
+    num_missing: int = Field(ge=0, description="Missing cells of the variables used.")
+    num_censored: int = Field(ge=0, description="Their censored or unknown cells.")
+    has_ground_truth: bool = Field(description="Whether the result will be scored.")
+    size: JobSize = Field(description="How large the computation would be.")
+    warnings: list[PlanWarning] = Field(description="What to know before; may be empty.")
+
+
+def describe(job: JobRecord) -> JobRead:
+    """Return what the API says about `job`."""
+    address = f"/v1/jobs/{job.id}"
+    has_result = job.state == JobState.SUCCEEDED
+    return JobRead(
+        id=job.id,
+        kind=job.kind,
+        state=JobState(job.state),
+        spec=JobSpec.model_validate(job.spec),
+        created_at=as_datetime(job.created_at),
+        started_at=_as_datetime(job.started_at),
+        finished_at=_as_datetime(job.finished_at),
+        cancel_requested_at=_as_datetime(job.cancel_requested_at),
+        attempt=job.attempt,
+        max_attempts=job.max_attempts,
+        heartbeat_at=_as_datetime(job.heartbeat_at),
+        progress=_progress(job.progress, job.progress_at),
+        error=None if job.error is None else Problem.model_validate(job.error),
+        links=JobLinks(
+            job=address,
+            events=f"{address}/events",
+            cancellation=f"{address}/cancellation",
+            dataset=f"/v1/datasets/{job.dataset_id}",
+            result=f"{address}/result" if has_result else None,
+        ),
+    )
+
+
+def _as_datetime(seconds: float | None) -> datetime | None:
+    return None if seconds is None else as_datetime(seconds)
+
+
+def _progress(document: dict[str, Any] | None, seconds: float | None) -> ProgressRead | None:
+    if document is None or seconds is None:
+        return None
+    return ProgressRead(**document, updated_at=as_datetime(seconds))
