@@ -1,0 +1,95 @@
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from worker.processes import MAX_RESTARTS, Command, ManagedProcess, ProcessFailedError, stop
+
+SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
+IGNORES_SIGTERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
+
+
+def start(tmp_path: Path, code: str, name: str = "sleeper") -> ManagedProcess:
+    command = Command(name, [sys.executable, "-c", code], environment={})
+    return ManagedProcess(command, tmp_path / f"{name}.log")
+
+
+def wait_until_up(process: ManagedProcess) -> None:
+    deadline = time.monotonic() + 10
+    while "up" not in process.log_file.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_stop_ends_every_process_by_sigterm(tmp_path: Path) -> None:
+    processes = [start(tmp_path, SLEEPS, name) for name in ("one", "two")]
+    for process in processes:
+        wait_until_up(process)
+    began = time.monotonic()
+    stop(processes, seconds=10)
+    assert all(process.has_ended for process in processes)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.faults
+def test_stop_kills_what_ignores_sigterm(tmp_path: Path) -> None:
+    process = start(tmp_path, IGNORES_SIGTERM)
+    wait_until_up(process)
+    stop([process], seconds=0.2)
+    assert not is_running(process.pid)
+
+
+def test_a_process_that_keeps_ending_is_given_up_with_its_last_words(tmp_path: Path) -> None:
+    process = start(tmp_path, "print('no room left'); raise SystemExit(1)")
+    for _ in range(MAX_RESTARTS):
+        assert process.wait(time.monotonic() + 10)
+        process.restart()
+    assert process.wait(time.monotonic() + 10)
+    with pytest.raises(ProcessFailedError, match=r"sleeper process ended 6 times(.|\n)*no room"):
+        process.restart()
+
+
+def test_a_long_log_is_set_aside_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.processes.MAX_LOG_BYTES", 10)
+    (tmp_path / "sleeper.log").write_text("0123456789 more")
+    process = start(tmp_path, "print('new')")
+    assert process.wait(time.monotonic() + 10)
+    assert (tmp_path / "sleeper.log").read_text() == "new\n"
+    assert (tmp_path / "sleeper.log.1").read_text() == "0123456789 more"
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
+def test_a_process_dies_with_a_parent_that_was_killed() -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "from worker.tether import tethered\n"
+        f"child = subprocess.Popen(tethered([sys.executable, '-c', {SLEEPS!r}]),"
+        " stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert is_running(child)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    deadline = time.monotonic() + 5
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(child)
