@@ -1,0 +1,37 @@
+"""Waiting for a database that is away for a while."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+T = TypeVar("T")
+
+# What SQLAlchemy raises when the database does not answer, as opposed to when it says no.
+UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
+FIRST_PAUSE_SECONDS = 0.1
+# Short, so that a lease is renewed before the reaper judges it by the database's return.
+LONGEST_PAUSE_SECONDS = 1.0
+
+logger = logging.getLogger("worker")
+
+
+def patiently(operation: Callable[[], T], seconds: float) -> T:
+    """Return what `operation` returns, trying again while the database is away.
+
+    `operation` is a whole transaction. After `seconds` the database's error is raised.
+    """
+    deadline = time.monotonic() + seconds
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return operation()
+        except UNREACHABLE as error:
+            if time.monotonic() + pause > deadline:
+                raise
+            logger.warning("the database does not answer, trying again: %s", error)
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
