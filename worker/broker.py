@@ -1,0 +1,36 @@
+"""What the dispatcher asks the queue's server directly."""
+
+import logging
+
+from redis import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from worker.celery_app import QUEUE_NAME, SOCKET_SECONDS
+
+logger = logging.getLogger("worker")
+
+
+class Broker:
+    """A Redis or Valkey server by its URL; methods raise `RedisError` if it does not answer."""
+
+    def __init__(self, url: str) -> None:
+        self._client = Redis.from_url(
+            url, socket_timeout=SOCKET_SECONDS, socket_connect_timeout=SOCKET_SECONDS
+        )
+
+    def num_messages(self) -> int:
+        """Return how many messages wait to be taken by a worker."""
+        return int(self._client.llen(QUEUE_NAME))
+
+    def warn_if_forgetful(self) -> None:
+        """Log a warning if the server may drop messages when its memory is full."""
+        try:
+            policy = self._client.config_get("maxmemory-policy").get("maxmemory-policy")
+        except (RedisError, ResponseError):
+            return  # away, or a hosted server that does not show its configuration
+        if policy not in (None, "noeviction"):
+            logger.warning(
+                "the broker's maxmemory-policy is %s: it may drop messages, and jobs then wait "
+                "until they are sent again; set it to noeviction",
+                policy,
+            )

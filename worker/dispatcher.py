@@ -1,0 +1,116 @@
+"""`python -m worker.dispatcher` carries messages from the outbox to the broker, and reaps.
+
+It is the only process that writes to the broker. Several may run at once: a message sent twice
+does no harm, since the claim decides.
+"""
+
+import logging
+import signal
+import threading
+import time
+
+from celery import Celery
+from kombu.exceptions import KombuError
+from redis.exceptions import RedisError
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from service.database import Database
+from service.jobs import outbox, reaping
+from service.jobs.records import JobRecord, JobState
+from worker import logs
+from worker.broker import Broker
+from worker.celery_app import TASK_NAME, create_celery
+from worker.patience import UNREACHABLE
+from worker.settings import WorkerSettings
+
+BATCH_SIZE = 100
+LONGEST_PAUSE_SECONDS = 2.0
+
+logger = logging.getLogger("worker")
+
+
+class Dispatcher:
+    """Sends what waits in the outbox, and does something about lost workers and messages."""
+
+    def __init__(self, database: Database, app: Celery, settings: WorkerSettings) -> None:
+        self._database = database
+        self._app = app
+        self._broker = Broker(settings.broker_url)
+        self._settings = settings
+
+    def run(self, stopping: threading.Event) -> None:
+        """Work until `stopping` is set; outlast a database or a broker that is away."""
+        self._broker.warn_if_forgetful()
+        reap_at = time.monotonic()
+        pause = self._settings.outbox_seconds
+        while not stopping.wait(pause):
+            try:
+                if time.monotonic() >= reap_at:
+                    reap_at = time.monotonic() + self._settings.reaper_seconds
+                    self.reap()
+                self.send_pending()
+                pause = self._settings.outbox_seconds
+            except (*UNREACHABLE, KombuError, RedisError) as error:
+                logger.warning("database or broker does not answer, trying again: %s", error)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def send_pending(self) -> None:
+        """Send every message of the outbox and delete what the broker has taken.
+
+        No transaction is open while a message travels: a broker that hangs must not hold a lock
+        that submissions wait for. Raises what the broker raises; unsent messages stay.
+        """
+        while messages := self._pending():
+            taken: list[int] = []
+            try:
+                for message in messages:
+                    self._app.send_task(TASK_NAME, args=[message.job_id])
+                    taken.append(message.id)
+            finally:
+                with self._database.transaction() as session:
+                    outbox.sent(session, taken)
+
+    def reap(self) -> None:
+        """Give jobs of lost workers to others, and wake jobs whose message was lost."""
+        with self._database.transaction() as session:
+            reaped = reaping.requeue_expired(session)
+        for what, job_ids in vars(reaped).items():
+            for job_id in job_ids:
+                logger.warning("job %s: its worker was lost; now %s", job_id, what)
+        num_messages = self._broker.num_messages()
+        with self._database.transaction() as session:
+            # Jobs may rightly wait for hours behind others. Only a queue that is shorter than the
+            # list of waiting jobs has lost messages.
+            if num_messages < _num_waiting(session):
+                for job_id in reaping.resend_stale(session, self._settings.resend_seconds):
+                    logger.warning("job %s: its message may be lost; sending another", job_id)
+
+    def _pending(self) -> list[outbox.WakeUp]:
+        with self._database.snapshot() as session:
+            return outbox.pending(session, BATCH_SIZE)
+
+
+def _num_waiting(session: Session) -> int:
+    return (
+        session.scalar(
+            select(func.count()).select_from(JobRecord).where(JobRecord.state == JobState.QUEUED)
+        )
+        or 0
+    )
+
+
+def main() -> None:
+    """Dispatch until SIGTERM or SIGINT."""
+    logs.configure()
+    settings = WorkerSettings()
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *arguments: stopping.set())
+    database = Database(settings.database_url)
+    Dispatcher(database, create_celery(settings), settings).run(stopping)
+    database.dispose()
+
+
+if __name__ == "__main__":
+    main()
