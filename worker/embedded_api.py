@@ -1,0 +1,31 @@
+"""`python -m worker.embedded_api FD` serves the API on a socket that listens already.
+
+The launcher binds the socket, so that a taken port is its error, port 0 works, and connections
+wait in the socket while this process is restarted.
+"""
+
+import socket
+import sys
+
+import uvicorn
+
+from service.main import create_app
+from service.settings import Settings
+
+# Event streams stay open until their job ends; a stop does not wait for them.
+SHUTDOWN_SECONDS = 1
+
+
+def main() -> None:
+    """Serve until a signal says to stop."""
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    config = uvicorn.Config(
+        create_app(Settings()),
+        access_log=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()
