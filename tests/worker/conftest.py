@@ -1,9 +1,13 @@
-"""A database with one job, for tests of what happens to jobs."""
+"""A database with jobs and a real queue, for tests of what happens to jobs."""
 
+import signal
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from service import schema
 from service.database import Database
@@ -11,6 +15,8 @@ from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs import EstimationJobCreate
+from worker import valkey
+from worker.processes import Command, ManagedProcess
 
 
 @pytest.fixture
@@ -58,3 +64,46 @@ def read_job(database: Database) -> Callable[[str], JobRecord]:
         return job
 
     return read
+
+
+class ValkeyServer:
+    """A Valkey of this test's own, which keeps nothing when it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = folder / "socket"
+        self.url = valkey.url(self.socket)
+        command = [*valkey.command(self.socket, folder), "--appendonly", "no"]
+        self.process = ManagedProcess(Command("valkey", command, {}), folder / "valkey.log")
+        self._wait_until_it_answers()
+
+    @property
+    def client(self) -> Redis:
+        return Redis.from_url(self.url)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def restart_empty(self) -> None:
+        self.process.restart()
+        self._wait_until_it_answers()
+
+    def freeze(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + 10
+        while not valkey.answers(self.socket):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def valkey_server() -> Iterator[ValkeyServer]:
+    # Not tmp_path: the name of a socket is at most about 100 characters long.
+    with tempfile.TemporaryDirectory() as folder:
+        server = ValkeyServer(Path(folder))
+        yield server
+        server.kill()

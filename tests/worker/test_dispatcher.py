@@ -1,0 +1,171 @@
+import json
+import threading
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from kombu.exceptions import OperationalError as BrokerError
+from sqlalchemy import func, select
+
+from service.database import Database
+from service.jobs import leases
+from service.jobs.records import JobRecord, JobState, OutboxRecord
+from worker.celery_app import QUEUE_NAME, create_celery
+from worker.dispatcher import Dispatcher
+from worker.settings import WorkerSettings
+
+pytestmark = pytest.mark.integration
+
+AddJob = Callable[..., str]
+ReadJob = Callable[[str], JobRecord]
+
+
+@pytest.fixture
+def dispatcher(
+    database: Database, valkey_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Dispatcher]:
+    monkeypatch.setattr("worker.celery_app.SOCKET_SECONDS", 0.3)
+    monkeypatch.setattr("worker.broker.SOCKET_SECONDS", 0.3)
+    settings = WorkerSettings(
+        broker_url=valkey_server.url, resend_seconds=0.001, outbox_seconds=0.01, reaper_seconds=0.05
+    )
+    with closing(create_celery(settings)) as app:
+        yield Dispatcher(database, app, settings)
+
+
+def queued_job_ids(valkey_server: Any) -> list[str]:
+    """Return what the messages in the queue name, oldest first."""
+    with valkey_server.client as client:
+        messages = [json.loads(message) for message in client.lrange(QUEUE_NAME, 0, -1)]
+    return [json.loads(b64decode(message["body"]))[0][0] for message in reversed(messages)]
+
+
+def outbox_size(database: Database) -> int | None:
+    with database.snapshot() as session:
+        return session.scalar(select(func.count()).select_from(OutboxRecord))
+
+
+def test_every_message_is_sent_once_and_in_order(
+    dispatcher: Dispatcher, database: Database, valkey_server: Any, add_job: AddJob
+) -> None:
+    job_ids = [add_job() for _ in range(3)]
+    dispatcher.send_pending()
+    dispatcher.send_pending()
+    assert queued_job_ids(valkey_server) == job_ids
+    assert outbox_size(database) == 0
+
+
+def test_a_message_is_small_and_holds_no_data(
+    dispatcher: Dispatcher, valkey_server: Any, add_job: AddJob
+) -> None:
+    add_job(variables=tuple(f"variable {i}" for i in range(1000)))
+    dispatcher.send_pending()
+    with valkey_server.client as client:
+        assert len(client.lindex(QUEUE_NAME, 0)) < 4096
+
+
+@pytest.mark.faults
+def test_messages_outlast_a_broker_that_is_away(
+    dispatcher: Dispatcher, database: Database, valkey_server: Any, add_job: AddJob
+) -> None:
+    valkey_server.kill()
+    job_id = add_job()
+    with pytest.raises(BrokerError):
+        dispatcher.send_pending()
+    assert outbox_size(database) == 1
+    valkey_server.restart_empty()
+    dispatcher.send_pending()
+    assert queued_job_ids(valkey_server) == [job_id]
+
+
+@pytest.mark.faults
+def test_a_frozen_broker_holds_the_dispatcher_for_a_bounded_time_and_submissions_not_at_all(
+    dispatcher: Dispatcher, valkey_server: Any, add_job: AddJob
+) -> None:
+    add_job()
+    dispatcher.send_pending()  # so that a connection is open when the broker freezes
+    add_job()
+    valkey_server.freeze()
+    errors: list[BrokerError] = []
+
+    def send() -> None:
+        try:
+            dispatcher.send_pending()
+        except BrokerError as error:
+            errors.append(error)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    add_job()
+    assert sending.is_alive()  # a submission did not wait for it
+    sending.join(timeout=10)
+    assert len(errors) == 1
+    valkey_server.thaw()
+
+
+@pytest.mark.faults
+def test_jobs_are_woken_again_after_the_broker_lost_its_messages(
+    dispatcher: Dispatcher, valkey_server: Any, add_job: AddJob
+) -> None:
+    job_ids = [add_job() for _ in range(3)]
+    dispatcher.send_pending()
+    valkey_server.kill()
+    valkey_server.restart_empty()
+    time.sleep(0.01)
+    dispatcher.reap()
+    dispatcher.send_pending()
+    assert sorted(queued_job_ids(valkey_server)) == sorted(job_ids)
+
+
+def test_jobs_that_rightly_wait_are_not_woken_again(
+    dispatcher: Dispatcher, valkey_server: Any, add_job: AddJob
+) -> None:
+    job_ids = [add_job() for _ in range(3)]
+    dispatcher.send_pending()
+    for _ in range(3):
+        time.sleep(0.01)
+        dispatcher.reap()
+        dispatcher.send_pending()
+    assert queued_job_ids(valkey_server) == job_ids
+
+
+def test_a_job_whose_lease_ran_out_is_queued_and_sent_again(
+    dispatcher: Dispatcher,
+    database: Database,
+    valkey_server: Any,
+    add_job: AddJob,
+    read_job: ReadJob,
+) -> None:
+    job_id = add_job()
+    with database.transaction() as session:
+        assert leases.claim(session, job_id, lease_seconds=0.001)
+    time.sleep(0.01)
+    dispatcher.reap()
+    dispatcher.send_pending()
+    assert read_job(job_id).state == JobState.QUEUED
+    assert job_id in queued_job_ids(valkey_server)
+
+
+@pytest.mark.faults
+def test_the_loop_goes_on_after_the_broker_was_away(
+    dispatcher: Dispatcher, valkey_server: Any, add_job: AddJob
+) -> None:
+    valkey_server.kill()
+    stopping = threading.Event()
+    loop = threading.Thread(target=dispatcher.run, args=[stopping])
+    loop.start()
+    try:
+        job_id = add_job()
+        time.sleep(0.5)
+        valkey_server.restart_empty()
+        deadline = time.monotonic() + 10
+        while job_id not in queued_job_ids(valkey_server):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        stopping.set()
+        loop.join(timeout=10)
+    assert not loop.is_alive()
