@@ -10,6 +10,7 @@ from service import error_handlers, health
 from service.database import Database
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
+from service.results import endpoints as results
 from service.settings import Settings
 
 DESCRIPTION = """\
@@ -36,7 +37,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.database = database
-    for router in (jobs.router, jobs.validation_router, health.router):
+    for router in (jobs.router, jobs.validation_router, results.router, health.router):
         app.include_router(router)
     app.add_middleware(HeadMiddleware)
     error_handlers.install(app)

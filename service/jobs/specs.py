@@ -204,11 +204,13 @@ class EstimationJobCreate(RequestModel):
         ),
     ] = None
     model: TruncatedGaussianModelCreate = Field(
-        default=TruncatedGaussianModelCreate(kind="truncated-gaussian"),
-        description="What is assumed about the data.",
+        # A factory, since a default that is an object stops client generators.
+        default_factory=lambda: TruncatedGaussianModelCreate(kind="truncated-gaussian"),
+        description="What is assumed about the data; left out: `truncated-gaussian`, as it is.",
     )
     estimator: EstimatorCreate = Field(
-        default=VnceEstimatorCreate(kind="vnce"), description="How the model is fitted."
+        default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
+        description="How the model is fitted; left out: `vnce`, as it is.",
     )
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE

@@ -2,13 +2,24 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from service import blobs
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
+
+
+@dataclass(frozen=True)
+class EdgeFilter:
+    """Which pairs are listed."""
+
+    # Least absolute partial correlation.
+    min_abs_weight: float
+    # Only those that are selected, or are not; None: both.
+    selected: bool | None
 
 
 def store(session: Session, job_id: str, outcome: Outcome) -> None:
@@ -38,6 +49,20 @@ def store(session: Session, job_id: str, outcome: Outcome) -> None:
             )
         )
     session.flush()
+
+
+def strongest_edges(
+    session: Session, job_id: str, wanted: EdgeFilter, limit: int, after_rank: int
+) -> list[EdgeRecord]:
+    """Return at most `limit` pairs in the order of their rank, those after `after_rank`."""
+    query = select(EdgeRecord).where(
+        EdgeRecord.job_id == job_id,
+        EdgeRecord.rank > after_rank,
+        func.abs(EdgeRecord.partial_correlation) >= wanted.min_abs_weight,
+    )
+    if wanted.selected is not None:
+        query = query.where(EdgeRecord.selected == wanted.selected)
+    return list(session.scalars(query.order_by(EdgeRecord.rank).limit(limit)))
 
 
 def remove(session: Session, job_id: str) -> None:

@@ -1,0 +1,24 @@
+"""`python -m service.openapi FILE` writes the API's OpenAPI document as YAML."""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from service.main import create_app
+from service.settings import Settings
+
+
+def document() -> str:
+    """Return the document; equal code gives equal text."""
+    app = create_app(Settings(database_url="sqlite://"))
+    return yaml.safe_dump(app.openapi(), sort_keys=False, allow_unicode=True, width=100)
+
+
+def main() -> None:
+    """Write the document to the file that the command line names."""
+    Path(sys.argv[1]).write_text(document(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Who may read a result: a job that has succeeded and whose result is still kept."""
+
+from sqlalchemy.orm import Session
+
+from service.jobs import lifecycle
+from service.jobs.records import JobRecord, JobState
+from service.problems import Problem, ProblemCode, ProblemError
+from service.results.records import ResultRecord
+
+# What any endpoint below /result may answer.
+NO_RESULT = (
+    ProblemCode.NOT_FOUND,
+    ProblemCode.JOB_NOT_FINISHED,
+    ProblemCode.JOB_FAILED,
+    ProblemCode.JOB_CANCELLED,
+    ProblemCode.RESULT_EXPIRED,
+)
+
+
+def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
+    """Return the job and its result; raises `ProblemError` that says why there is none."""
+    job = lifecycle.existing(session, job_id)
+    match JobState(job.state):
+        case JobState.QUEUED | JobState.RUNNING:
+            raise ProblemError(
+                ProblemCode.JOB_NOT_FINISHED,
+                f"The job is {job.state}; poll /v1/jobs/{job_id} until it is in a final state.",
+                headers={"Retry-After": "1"},
+            )
+        case JobState.FAILED:
+            reason = Problem.model_validate(job.error)
+            raise ProblemError(
+                ProblemCode.JOB_FAILED,
+                f"The job failed with `{reason.code}`: {reason.detail}",
+                errors=reason.errors,
+            )
+        case JobState.CANCELLED:
+            raise ProblemError(
+                ProblemCode.JOB_CANCELLED, "The job was cancelled; submit it again if it is wanted."
+            )
+        case JobState.SUCCEEDED:
+            pass
+    result = session.get(ResultRecord, job_id)
+    if result is None:
+        raise ProblemError(
+            ProblemCode.RESULT_EXPIRED,
+            "The result was deleted when its time to be kept was over; the job's `spec`, seed "
+            "included, still says how to make it again.",
+        )
+    return job, result
+
+
+def require_truth(job: JobRecord) -> None:
+    """Raise `ProblemError` if the job's data set had no true graph when it was submitted."""
+    if job.ground_truth is None:
+        raise ProblemError(
+            ProblemCode.GROUND_TRUTH_MISSING,
+            "There was no ground truth when the job was submitted. PUT one at "
+            f"/v1/datasets/{job.dataset_id}/ground-truth and submit the job again.",
+        )

@@ -1,0 +1,55 @@
+"""Artefacts as answers: streamed chunk by chunk, never changing, safe to open."""
+
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
+
+from service import blobs
+from service.blobs import BlobRecord
+from service.conditional import IMMUTABLE, etag_of, is_fresh
+from service.database import Database
+from service.problems import ProblemCode, ProblemError
+from service.results import access
+from service.results.records import ArtefactRecord
+
+# A picture is opened in the browser: it may style itself and do nothing else.
+_SANDBOX = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+def send_artefact(
+    request: Request,
+    database: Database,
+    job_id: str,
+    name: str,
+    *,
+    as_file: bool,
+    needs_truth: bool = False,
+) -> Response:
+    """Return the artefact of a result, or 304 if the client has it; `as_file` names a file.
+
+    Raises `ProblemError` if there is no such result, or no such part of it.
+    """
+    with database.snapshot() as session:
+        job, _ = access.result_of(session, job_id)
+        if needs_truth:
+            access.require_truth(job)
+        artefact = session.get(ArtefactRecord, (job_id, name))
+        if artefact is None:
+            raise ProblemError(ProblemCode.NOT_FOUND, f"This result has no `{name}`.")
+        blob = session.get_one(BlobRecord, artefact.blob_id)
+    headers = {
+        "ETag": etag_of(blob.sha256),
+        "Cache-Control": IMMUTABLE,
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": _SANDBOX,
+        "Vary": "Accept",
+    }
+    if is_fresh(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    headers["Content-Length"] = str(blob.size)
+    if as_file:
+        # Identifiers and artefact names are plain ASCII, so nothing needs to be escaped.
+        file_name = f"{job_id}-{name.replace('/', '-')}"
+        headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    return StreamingResponse(
+        blobs.stream(database, blob.id), media_type=artefact.media_type, headers=headers
+    )

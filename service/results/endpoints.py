@@ -1,0 +1,231 @@
+"""Results and their parts; all of them are made by the worker and never change."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from service.conditional import IMMUTABLE, etag_of, json_response
+from service.dependencies import DatabaseDep
+from service.jobs.endpoints import JobId
+from service.openapi_responses import UNCHANGED, Responses, problem_responses
+from service.paging import invalid_cursor
+from service.problems import ProblemCode
+from service.results import access, repository
+from service.results.downloads import send_artefact
+from service.results.formats import GraphFormat, TableFormat, choose, media_type
+from service.results.pages import GraphPage, ResultRead, describe_edge, links_of
+from service.results.repository import EdgeFilter
+from service.results.schemas import EdgeRuleRead, ImputationsRead, MatrixRead, RocRead
+from service.results.vocabulary import EdgeScore, Figure
+
+router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"])
+
+_READ = UNCHANGED | problem_responses(*access.NO_RESULT)
+_SCORED = UNCHANGED | problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING)
+
+
+def _download(*media_types: str) -> Responses:
+    """Return the declaration of a download as one of these types."""
+    schema = {"schema": {"type": "string", "format": "binary"}}
+    content = {
+        200: {
+            "description": "The file.",
+            "content": dict.fromkeys(media_types, schema),
+        }
+    }
+    return content | UNCHANGED | problem_responses(*access.NO_RESULT, ProblemCode.NOT_ACCEPTABLE)
+
+
+_TABLE = _download(*(media_type(wanted) for wanted in TableFormat))
+_GRAPH = _download(*(media_type(wanted) for wanted in GraphFormat))
+
+TableFormatQuery = Annotated[
+    TableFormat | None, Query(description="Format; left out: what `Accept` says, or CSV.")
+]
+GraphFormatQuery = Annotated[
+    GraphFormat | None, Query(description="Format; left out: what `Accept` says, or JSON.")
+]
+EdgeLimit = Annotated[int, Query(ge=1, le=10_000, description="Most pairs of a page.")]
+
+
+@router.get("", operation_id="get_result", response_model=ResultRead, responses=_READ)
+def get_result(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Return the result's document: estimates, convergence, warnings, how it was made."""
+    with database.snapshot() as session:
+        job, result = access.result_of(session, job_id)
+    links = links_of(job_id, has_truth=job.ground_truth is not None)
+    document = ResultRead.model_validate({**result.document, "job_id": job_id, "links": links})
+    headers = {"Cache-Control": IMMUTABLE}
+    return json_response(request, document, headers, etag_of(result.sha256))
+
+
+@router.get("/precision", operation_id="get_precision", response_model=MatrixRead, responses=_READ)
+def get_precision(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Return K, the interaction matrix."""
+    return send_artefact(request, database, job_id, "precision.json", as_file=False)
+
+
+@router.get(
+    "/precision/content",
+    operation_id="download_precision",
+    response_class=Response,
+    responses=_TABLE,
+)
+def download_precision(
+    job_id: JobId, request: Request, database: DatabaseDep, format: TableFormatQuery = None
+) -> Response:
+    """Download K, the interaction matrix."""
+    return _send_table(request, database, job_id, "precision", format)
+
+
+@router.get(
+    "/partial-correlations",
+    operation_id="get_partial_correlations",
+    response_model=MatrixRead,
+    responses=_READ,
+)
+def get_partial_correlations(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Return the matrix of partial correlations, 1 on its diagonal."""
+    return send_artefact(request, database, job_id, "partial-correlations.json", as_file=False)
+
+
+@router.get(
+    "/partial-correlations/content",
+    operation_id="download_partial_correlations",
+    response_class=Response,
+    responses=_TABLE,
+)
+def download_partial_correlations(
+    job_id: JobId, request: Request, database: DatabaseDep, format: TableFormatQuery = None
+) -> Response:
+    """Download the matrix of partial correlations."""
+    return _send_table(request, database, job_id, "partial-correlations", format)
+
+
+@router.get(
+    "/imputations",
+    operation_id="get_imputations",
+    response_model=ImputationsRead,
+    responses=_READ,
+)
+def get_imputations(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Return the completed table, observed cells unchanged, on the data's own scale."""
+    return send_artefact(request, database, job_id, "imputations.json", as_file=False)
+
+
+@router.get(
+    "/imputations/content",
+    operation_id="download_imputations",
+    response_class=Response,
+    responses=_TABLE,
+)
+def download_imputations(
+    job_id: JobId, request: Request, database: DatabaseDep, format: TableFormatQuery = None
+) -> Response:
+    """Download the completed table."""
+    return _send_table(request, database, job_id, "imputations", format)
+
+
+@router.get("/graph", operation_id="list_edges", response_model=GraphPage, responses=_READ)
+def list_edges(
+    job_id: JobId,
+    request: Request,
+    database: DatabaseDep,
+    min_abs_weight: Annotated[
+        float,
+        Query(ge=0, le=1, description="Only pairs whose |partial correlation| is at least this."),
+    ] = 0.0,
+    selected: Annotated[
+        bool | None, Query(description="Only pairs that meet the edge rule, or do not.")
+    ] = None,
+    limit: EdgeLimit = 1_000,
+    cursor: Annotated[
+        str | None, Query(max_length=20, description="`next_cursor` of the page before.")
+    ] = None,
+) -> Response:
+    """List pairs of variables, strongest first; every pair has its rank."""
+    wanted = EdgeFilter(min_abs_weight=min_abs_weight, selected=selected)
+    with database.snapshot() as session:
+        _, result = access.result_of(session, job_id)
+        # One more than asked for tells whether there is a next page.
+        found = repository.strongest_edges(session, job_id, wanted, limit + 1, _rank(cursor))
+    page = GraphPage(
+        names=result.document["names"],
+        edge_rule=EdgeRuleRead.model_validate(result.document["edge_rule"]),
+        edges=[describe_edge(edge) for edge in found[:limit]],
+        next_cursor=str(found[limit - 1].rank) if len(found) > limit else None,
+    )
+    return json_response(request, page, {"Cache-Control": IMMUTABLE})
+
+
+@router.get(
+    "/graph/content", operation_id="download_graph", response_class=Response, responses=_GRAPH
+)
+def download_graph(
+    job_id: JobId, request: Request, database: DatabaseDep, format: GraphFormatQuery = None
+) -> Response:
+    """Download the graph: every variable a node, every pair an edge with its weight and sign."""
+    chosen = format or choose(list(GraphFormat), request.headers.get("accept"))
+    return send_artefact(request, database, job_id, f"graph.{chosen}", as_file=True)
+
+
+@router.get("/roc", operation_id="get_roc", response_model=RocRead, responses=_SCORED)
+def get_roc(
+    job_id: JobId,
+    request: Request,
+    database: DatabaseDep,
+    score: Annotated[
+        EdgeScore, Query(description="What pairs are ranked by.")
+    ] = EdgeScore.ABS_PRECISION,
+) -> Response:
+    """Return the ROC curve of the ranked pairs against the true graph."""
+    name = f"roc/{score}.json"
+    return send_artefact(request, database, job_id, name, as_file=False, needs_truth=True)
+
+
+@router.get(
+    "/objective/content",
+    operation_id="download_objective",
+    response_class=Response,
+    responses=_download(media_type(TableFormat.CSV)),
+)
+def download_objective(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Download the objective at every iteration."""
+    return send_artefact(request, database, job_id, "objective.csv", as_file=True)
+
+
+@router.get(
+    "/figures/{name}.svg",
+    operation_id="get_figure",
+    response_class=Response,
+    responses=_download("image/svg+xml")
+    | problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING),
+)
+def get_figure(
+    job_id: JobId,
+    name: Annotated[Figure, Path(description="Which picture.")],
+    request: Request,
+    database: DatabaseDep,
+) -> Response:
+    """Return a picture; `roc` needs a true graph."""
+    needs_truth = name is Figure.ROC
+    artefact = f"figures/{name}.svg"
+    return send_artefact(
+        request, database, job_id, artefact, as_file=False, needs_truth=needs_truth
+    )
+
+
+def _send_table(
+    request: Request, database: DatabaseDep, job_id: str, stem: str, wanted: TableFormat | None
+) -> Response:
+    chosen = wanted or choose(list(TableFormat), request.headers.get("accept"))
+    return send_artefact(request, database, job_id, f"{stem}.{chosen}", as_file=True)
+
+
+def _rank(cursor: str | None) -> int:
+    """Return the rank of the last pair of the page before; 0 for the first page."""
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit()) or int(cursor) >= 2**31:
+        raise invalid_cursor()
+    return int(cursor)
