@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service import error_handlers, health
+from service import error_handlers, health, kinds
 from service.database import Database
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
@@ -37,7 +37,13 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.database = database
-    for router in (jobs.router, jobs.validation_router, results.router, health.router):
+    for router in (
+        jobs.router,
+        jobs.validation_router,
+        results.router,
+        kinds.router,
+        health.router,
+    ):
         app.include_router(router)
     app.add_middleware(HeadMiddleware)
     error_handlers.install(app)
