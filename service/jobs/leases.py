@@ -106,11 +106,12 @@ def heartbeat(
     renewed = session.execute(
         _update(*_is_held(job_id, token))
         .values(**changes)
-        .returning(JobRecord.cancel_requested_at.is_not(None).label("cancel_requested"))
+        # The column, not `IS NOT NULL`: SQLite 3.40 computes that wrongly in a RETURNING clause.
+        .returning(JobRecord.cancel_requested_at)
     ).one_or_none()
     if renewed is None:
         return Heartbeat(owned=False, cancel_requested=False)
-    return Heartbeat(owned=True, cancel_requested=bool(renewed.cancel_requested))
+    return Heartbeat(owned=True, cancel_requested=renewed.cancel_requested_at is not None)
 
 
 def succeed(session: Session, job_id: str, token: str) -> bool:
