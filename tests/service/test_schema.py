@@ -1,0 +1,34 @@
+"""Migrations lead to exactly the tables that the code declares."""
+
+from alembic import command
+from sqlalchemy import inspect, text
+
+from service import schema
+from service.database import Database
+
+
+def test_newest_revision_has_the_tables_of_the_records(database: Database) -> None:
+    with database.transaction() as session:
+        command.check(schema.configuration(session.connection()))
+
+
+def test_database_at_the_newest_revision_is_current(database: Database) -> None:
+    assert schema.is_current(database)
+
+
+def test_database_of_another_revision_is_not_current(database: Database) -> None:
+    with database.transaction() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = 'older'"))
+    assert not schema.is_current(database)
+
+
+def test_upgrading_twice_changes_nothing(database: Database, database_url: str) -> None:
+    schema.upgrade(database_url)
+    assert schema.is_current(database)
+
+
+def test_downgrade_leaves_no_table(database: Database) -> None:
+    with database.transaction() as session:
+        connection = session.connection()
+        command.downgrade(schema.configuration(connection), "base")
+        assert set(schema.METADATA.tables) & set(inspect(connection).get_table_names()) == set()
