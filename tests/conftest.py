@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,23 +66,27 @@ def postgres_server() -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture
+def new_postgres_url(postgres_server: str) -> Iterator[str]:
+    """Yield the URL of a new PostgreSQL database without tables."""
+    with _new_database(postgres_server) as url:
+        yield url
+
+
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> Iterator[str]:
-    """Yield the name of a migrated PostgreSQL database, to be copied."""
-    name = f"vnce_template_{uuid4().hex}"
-    _maintain(postgres_server, f"CREATE DATABASE {name}")
-    schema.upgrade(_with_database(postgres_server, name))
-    yield name
-    _maintain(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+def migrated_postgres_url(postgres_server: str) -> Iterator[str]:
+    """Yield the URL of a migrated PostgreSQL database that tests share."""
+    with _new_database(postgres_server) as url:
+        schema.upgrade(url)
+        yield url
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
-    """Yield the URL of a fresh, migrated PostgreSQL database."""
-    name = f"vnce_test_{uuid4().hex}"
-    _maintain(postgres_server, f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
-    yield _with_database(postgres_server, name)
-    _maintain(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+def postgres_url(migrated_postgres_url: str) -> str:
+    """Return the URL of a migrated PostgreSQL database without rows; quicker than a new one."""
+    tables = ", ".join(schema.METADATA.tables)
+    _execute(migrated_postgres_url, f"TRUNCATE {tables} RESTART IDENTITY")
+    return migrated_postgres_url
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.integration)])
@@ -212,11 +216,15 @@ def _conninfo(url: str) -> str:
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def _with_database(url: str, name: str) -> str:
-    return make_url(url).set(database=name).render_as_string(hide_password=False)
-
-
-def _maintain(url: str, statement: str) -> None:
-    """Run a statement that no transaction may hold."""
+def _execute(url: str, statement: str) -> None:
+    """Run a statement outside any transaction."""
     with psycopg.connect(_conninfo(url), autocommit=True) as connection:
         connection.execute(statement.encode())
+
+
+@contextmanager
+def _new_database(server: str) -> Iterator[str]:
+    name = f"vnce_test_{uuid4().hex}"
+    _execute(server, f"CREATE DATABASE {name}")
+    yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    _execute(server, f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,10 +1,21 @@
 """Migrations lead to exactly the tables that the code declares."""
 
+import pytest
 from alembic import command
 from sqlalchemy import inspect, text
 
 from service import schema
 from service.database import Database
+
+
+@pytest.fixture
+def database_url(database_url: str, request: pytest.FixtureRequest) -> str:
+    """Return the URL of a migrated database that a test may spoil."""
+    if not database_url.startswith("postgresql"):
+        return database_url
+    url = str(request.getfixturevalue("new_postgres_url"))
+    schema.upgrade(url)
+    return url
 
 
 def test_newest_revision_has_the_tables_of_the_records(database: Database) -> None:

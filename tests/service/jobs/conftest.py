@@ -1,0 +1,65 @@
+"""Jobs in a database of either kind."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.database import Database
+from service.identifiers import new_id
+from service.jobs import outbox
+from service.jobs.records import JobRecord
+from service.jobs.specs import (
+    EstimationSpec,
+    TruncatedGaussianModelCreate,
+    VnceEstimatorCreate,
+)
+
+AddJob = Callable[..., str]
+ReadJob = Callable[[str], JobRecord]
+
+
+@pytest.fixture
+def spec() -> dict[str, Any]:
+    """Return the stored form of a resolved request."""
+    resolved = EstimationSpec.model_validate(
+        {
+            "kind": "estimation",
+            "dataset_id": "ds_1",
+            "variables": ["a", "b"],
+            "model": TruncatedGaussianModelCreate(kind="truncated-gaussian").model_dump(),
+            "estimator": VnceEstimatorCreate(kind="vnce").model_dump(),
+            "edge_threshold": 0.1,
+            "censored": "refuse",
+            "seed": 7,
+            "tag": None,
+        }
+    )
+    return resolved.model_dump(mode="json")
+
+
+@pytest.fixture
+def add_job(database: Database, spec: dict[str, Any]) -> AddJob:
+    """Return a function that stores a queued job with its message and returns the job's id."""
+
+    def add(**columns: Any) -> str:
+        values = {"id": new_id("job"), "kind": "estimation", "spec": spec, "max_attempts": 3}
+        job = JobRecord(**{**values, **columns})
+        with database.transaction() as session:
+            session.add(job)
+            session.flush()
+            outbox.wake(session, [job.id])
+        return job.id
+
+    return add
+
+
+@pytest.fixture
+def read_job(database: Database) -> ReadJob:
+    """Return a function that reads a job's row."""
+
+    def read(job_id: str) -> JobRecord:
+        with database.snapshot() as session:
+            return session.get_one(JobRecord, job_id)
+
+    return read

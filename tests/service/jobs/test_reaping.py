@@ -1,0 +1,124 @@
+"""Jobs whose worker or message is gone go on, or end with a reason."""
+
+from collections.abc import Callable
+
+from sqlalchemy import func, select, update
+
+from service.clock import now
+from service.database import Database
+from service.jobs import leases, outbox, reaping, repository
+from service.jobs.reaping import Reaped
+from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.problems import Problem, ProblemCode
+
+AddJob = Callable[..., str]
+ReadJob = Callable[[str], JobRecord]
+LEASE = 30.0
+# A lease that has run out when it is given.
+RUN_OUT = -1.0
+
+
+def claim(database: Database, job_id: str, lease_seconds: float) -> None:
+    with database.transaction() as session:
+        assert leases.claim(session, job_id, lease_seconds) is not None
+
+
+def requeue_expired(database: Database) -> Reaped:
+    with database.transaction() as session:
+        return reaping.requeue_expired(session)
+
+
+def forget_messages(database: Database) -> None:
+    with database.transaction() as session:
+        outbox.sent(session, [message.id for message in outbox.pending(session, 100)])
+
+
+def count_messages(database: Database, job_id: str) -> int:
+    with database.snapshot() as session:
+        query = select(func.count()).where(OutboxRecord.job_id == job_id)
+        return session.execute(query).scalar_one()
+
+
+def test_job_of_a_lost_worker_waits_for_another(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    job_id = add_job()
+    claim(database, job_id, RUN_OUT)
+    forget_messages(database)
+    assert requeue_expired(database) == Reaped(requeued=[job_id], failed=[], cancelled=[])
+    job = read_job(job_id)
+    assert (job.state, job.attempt, job.lease_token) == (JobState.QUEUED, 1, None)
+    assert count_messages(database, job_id) == 1
+
+
+def test_job_under_a_live_lease_is_left_alone(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    job_id = add_job()
+    claim(database, job_id, LEASE)
+    assert requeue_expired(database) == Reaped(requeued=[], failed=[], cancelled=[])
+    assert read_job(job_id).state == JobState.RUNNING
+
+
+def test_job_that_has_lost_its_last_worker_fails_with_the_reason(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    job_id = add_job(max_attempts=2)
+    claim(database, job_id, RUN_OUT)
+    requeue_expired(database)
+    claim(database, job_id, RUN_OUT)
+    assert requeue_expired(database) == Reaped(requeued=[], failed=[job_id], cancelled=[])
+    job = read_job(job_id)
+    assert job.state == JobState.FAILED
+    problem = Problem.model_validate(job.error)
+    assert problem.code == ProblemCode.WORKER_LOST
+    assert problem.instance == f"/v1/jobs/{job_id}"
+
+
+def test_lost_job_that_was_to_be_cancelled_is_cancelled(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    job_id = add_job(max_attempts=1)
+    claim(database, job_id, RUN_OUT)
+    with database.transaction() as session:
+        repository.request_cancellation(session, job_id)
+    assert requeue_expired(database) == Reaped(requeued=[], failed=[], cancelled=[job_id])
+    assert read_job(job_id).state == JobState.CANCELLED
+
+
+def test_lost_message_is_written_again_once_it_is_old(database: Database, add_job: AddJob) -> None:
+    job_id = add_job()
+    forget_messages(database)
+    with database.transaction() as session:
+        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        assert reaping.resend_stale(session, 60) == [job_id]
+        assert reaping.resend_stale(session, 60) == []
+    assert count_messages(database, job_id) == 1
+
+
+def test_message_that_may_still_arrive_is_not_written_again(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    forget_messages(database)
+    with database.transaction() as session:
+        assert reaping.resend_stale(session, 60) == []
+    assert count_messages(database, job_id) == 0
+
+
+def test_message_that_waits_in_the_outbox_is_not_doubled(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    with database.transaction() as session:
+        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        assert reaping.resend_stale(session, 60) == []
+    assert count_messages(database, job_id) == 1
+
+
+def test_running_job_gets_no_message(database: Database, add_job: AddJob) -> None:
+    claim(database, add_job(), LEASE)
+    forget_messages(database)
+    with database.transaction() as session:
+        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        assert reaping.resend_stale(session, 60) == []
