@@ -1,0 +1,223 @@
+"""Parquet and Arrow to columns of doubles; types that are no numbers are refused by name."""
+
+import json
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from service.datasets import arrow_lengths
+from service.datasets.cells import LARGEST_EXACT_INTEGER, CellLedger
+from service.datasets.names import check_names
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.parsed import ParsedTable
+from service.datasets.refusals import shorten, too_large, unreadable
+from service.datasets.schemas import Change
+from service.datasets.tokens import Vocabulary
+from service.datasets.vocabulary import ChangeCode, DatasetFormat
+from service.problems import ProblemItem
+
+_BATCH_CELLS = 500_000
+# Longer texts are no numbers; cutting them keeps a repeated long text from filling the memory.
+_TEXT_CHARACTERS = 200
+# Decoded bytes that an Arrow stream may announce for each cell that is allowed.
+_BYTES_PER_CELL = 16
+ARROW_FILE_MAGIC = b"ARROW1\0\0"
+
+
+def read_parquet(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    """Return the table in a Parquet file; its footer is judged before anything is decoded."""
+    with _damage_reported("Parquet"):
+        file.seek(0)
+        source = pa.PythonFile(file, mode="r")
+        metadata = pq.read_metadata(source)
+        schema = pq.read_schema(source)
+        _check_size(metadata.num_rows, len(schema), limits)
+        columns = _Columns(schema, options, limits)
+        texts = [field.name for field in schema if _is_text(field.type)]
+        # As dictionaries, texts take the room of the different ones only.
+        parquet = pq.ParquetFile(source, read_dictionary=texts)
+        for batch in parquet.iter_batches(max(1, _BATCH_CELLS // max(len(schema), 1))):
+            columns.add(batch)
+        return columns.parsed(DatasetFormat.PARQUET)
+
+
+def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    """Return the table in an Arrow IPC file (Feather) or stream; headers are judged first."""
+    with _damage_reported("Arrow"):
+        # A file is a stream between a magic number and a footer.
+        file.seek(0)
+        is_file = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
+        start = len(ARROW_FILE_MAGIC) if is_file else 0
+        file.seek(start)
+        with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
+            schema = reader.schema
+        columns = _Columns(schema, options, limits)
+        file.seek(start)
+        announced = arrow_lengths.measure(pa.PythonFile(file, mode="r"))
+        _check_size(announced.num_rows, len(schema), limits)
+        if announced.num_bytes > _BYTES_PER_CELL * limits.max_cells:
+            raise too_large(f"The table would unfold to {announced.num_bytes} bytes.")
+        file.seek(start)
+        with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
+            for batch in reader:
+                columns.add(batch)
+        return columns.parsed(DatasetFormat.ARROW)
+
+
+class _Columns:
+    """The columns of one columnar upload while its batches arrive."""
+
+    def __init__(self, schema: pa.Schema, options: ReadOptions, limits: ReadLimits) -> None:
+        self._labels = _label_columns(schema)
+        self._fields = [field for field in schema if field.name not in self._labels]
+        self._numbers = [i for i, field in enumerate(schema) if field.name not in self._labels]
+        self._names = [field.name for field in self._fields]
+        check_names(self._names, limits)
+        _refuse_types(self._fields)
+        self._ledger = CellLedger(Vocabulary.of(options))
+        self._chunks: list[list[pa.Array]] = [[] for _ in self._fields]
+        self._num_rows = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Convert the next rows."""
+        for column, (number, field) in enumerate(zip(self._numbers, self._fields, strict=True)):
+            self._chunks[column].append(self._convert(batch.column(number), field.type, column))
+        self._num_rows += batch.num_rows
+
+    def parsed(self, dataset_format: DatasetFormat) -> ParsedTable:
+        """Return what was read."""
+        return ParsedTable(
+            format=dataset_format,
+            names=self._names,
+            columns=[pa.chunked_array(chunks, pa.float64()) for chunks in self._chunks],
+            ledger=self._ledger,
+            changes=list(self._changes()),
+        )
+
+    def _convert(self, values: pa.Array, dtype: pa.DataType, column: int) -> pa.Array:
+        self._ledger.count_missing(column, "null", values.null_count)
+        if _is_text(dtype):
+            return self._ledger.read(
+                _short_texts(values), range(column, column + 1), self._num_rows + 1
+            )[0]
+        if pa.types.is_boolean(dtype):
+            values = pc.cast(values, pa.uint8())
+        if pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
+            self._ledger.large_integers[column] += _num_large(values)
+        doubles = pc.cast(values, pa.float64(), safe=False)
+        return self._ledger.take_numbers(doubles, column, self._num_rows + 1)
+
+    def _changes(self) -> Iterator[Change]:
+        if self._labels:
+            yield Change(
+                code=ChangeCode.INDEX_COLUMN_EXCLUDED,
+                message="Columns that the file declares to be row labels are no variables.",
+                columns=sorted(self._labels),
+                count=len(self._labels),
+            )
+        for code, message, is_such in (
+            (ChangeCode.TEXT_READ_AS_NUMBERS, "Texts were read like CSV cells.", _is_text),
+            (
+                ChangeCode.BOOLEANS_READ_AS_NUMBERS,
+                "true was read as 1, false as 0.",
+                pa.types.is_boolean,
+            ),
+            (
+                ChangeCode.ROUNDED_TO_DOUBLE,
+                "Decimal numbers were rounded to the nearest double.",
+                pa.types.is_decimal,
+            ),
+        ):
+            names = [field.name for field in self._fields if is_such(field.type)]
+            if names:
+                yield Change(code=code, message=message, columns=names, count=len(names))
+
+
+def _label_columns(schema: pa.Schema) -> set[str]:
+    """Return the columns that hold a data frame's index, by pandas' metadata or their name."""
+    labels = {name for name in schema.names if name.startswith("__index_level_")}
+    described = (schema.metadata or {}).get(b"pandas")
+    if described:
+        try:
+            index = json.loads(described)["index_columns"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise pa.ArrowInvalid("the metadata written by pandas is damaged") from error
+        # A range needs no column and is described by an object instead of a name.
+        labels |= {name for name in index if isinstance(name, str)} & set(schema.names)
+    return labels
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or dtype == pa.string_view()
+    )
+
+
+def _is_number(dtype: pa.DataType) -> bool:
+    tests = (
+        pa.types.is_floating,
+        pa.types.is_integer,
+        pa.types.is_decimal,
+        pa.types.is_boolean,
+        pa.types.is_null,
+    )
+    return any(test(dtype) for test in tests)
+
+
+def _refuse_types(fields: Iterable[pa.Field]) -> None:
+    refused = [field for field in fields if not (_is_number(field.type) or _is_text(field.type))]
+    if refused:
+        items = [
+            ProblemItem(
+                message=f"Type {shorten(str(field.type))} holds no numbers.",
+                column=shorten(field.name),
+            )
+            for field in refused
+        ]
+        listed = ", ".join(repr(item.column) for item in items[:10])
+        raise unreadable(
+            f"Column(s) {listed} hold categories, dates, lists or the like. Leave them out, or "
+            "convert them to numbers where that has a meaning.",
+            *items,
+        )
+
+
+def _short_texts(values: pa.Array) -> pa.Array:
+    """Return texts, cut and as plain strings, of an array that may be a dictionary."""
+    if isinstance(values, pa.DictionaryArray):
+        return _cut(values.dictionary).take(values.indices)
+    return _cut(values)
+
+
+def _cut(texts: pa.Array) -> pa.Array:
+    return pc.utf8_slice_codeunits(pc.cast(texts, pa.string()), 0, _TEXT_CHARACTERS)
+
+
+def _num_large(integers: pa.Array) -> int:
+    is_large = pc.greater(integers, LARGEST_EXACT_INTEGER)
+    if pa.types.is_int64(integers.type):
+        is_large = pc.or_(is_large, pc.less(integers, -LARGEST_EXACT_INTEGER))
+    return pc.sum(is_large).as_py() or 0
+
+
+def _check_size(num_rows: int, num_columns: int, limits: ReadLimits) -> None:
+    if num_rows * num_columns > limits.max_cells:
+        raise too_large(
+            f"The table has {num_rows} rows and {num_columns} columns; {limits.max_cells} cells "
+            "are allowed. Nothing was decoded."
+        )
+
+
+@contextmanager
+def _damage_reported(format_name: str) -> Iterator[None]:
+    try:
+        yield
+    # Damaged files surface as any of these, depending on the byte that is wrong.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as error:
+        reason = shorten(str(error).partition("\n")[0])
+        raise unreadable(f"The {format_name} file is damaged or cut off: {reason}") from error

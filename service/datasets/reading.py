@@ -1,0 +1,116 @@
+"""Bytes to a table of numbers with everything that was not simply a number accounted for."""
+
+import io
+from dataclasses import dataclass
+from typing import BinaryIO, assert_never
+
+import pyarrow as pa
+
+from service.datasets import sniffing
+from service.datasets.column_warnings import counts_rows
+from service.datasets.columnar_reader import read_arrow, read_parquet
+from service.datasets.csv_reader import read_csv
+from service.datasets.json_reader import read_json
+from service.datasets.names import check_names, name_changes
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.parsed import ParsedTable
+from service.datasets.refusals import refuse_cells, refuse_units_row, unreadable
+from service.datasets.schemas import Change, DatasetSummary
+from service.datasets.summary import summarise
+from service.datasets.vocabulary import ChangeCode, DatasetFormat
+
+
+@dataclass(frozen=True)
+class ReadDataset:
+    """A table as jobs see it.
+
+    `table` holds one double column a variable, null where no number is known; `cells` holds the
+    censored and unknown ones among these nulls (`cells.CELL_SCHEMA`).
+    """
+
+    format: DatasetFormat
+    table: pa.Table
+    cells: pa.Table
+    summary: DatasetSummary
+
+
+def read_dataset(
+    content: bytes | BinaryIO, options: ReadOptions, limits: ReadLimits
+) -> ReadDataset:
+    """Return the table that `content` holds; nothing is guessed, nothing changed in silence.
+
+    A file must be seekable and is read from its beginning. Raises `ProblemError`, with column,
+    row and cell where there are any, for what cannot be read or is larger than allowed.
+    """
+    file = io.BytesIO(content) if isinstance(content, bytes) else content
+    parsed = _parse(file, options, limits)
+    first = _index_column(parsed)
+    names = check_names(parsed.names[first:], limits, first_position=first + 1)
+    _refuse_cells(parsed, [""] * first + names, has_units=options.units_row)
+    columns = [column.combine_chunks() for column in parsed.columns[first:]]
+    changes = [*parsed.changes, *_index_changes(first), *name_changes(parsed.names[first:], names)]
+    table = pa.table(columns, names)
+    return ReadDataset(
+        format=parsed.format,
+        table=table,
+        cells=parsed.ledger.cells([""] * first + names),
+        summary=summarise(table, parsed, first, changes),
+    )
+
+
+def _parse(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    dataset_format = sniffing.determine(file, options)
+    match dataset_format:
+        case DatasetFormat.CSV:
+            parsed = read_csv(file, options, limits)
+        case DatasetFormat.JSON:
+            parsed = read_json(file, options, limits)
+        case DatasetFormat.PARQUET:
+            parsed = read_parquet(file, options, limits)
+        case DatasetFormat.ARROW:
+            parsed = read_arrow(file, options, limits)
+        case _:
+            assert_never(dataset_format)
+    if not parsed.columns:
+        raise unreadable("The table has no columns.")
+    if not len(parsed.columns[0]):
+        raise unreadable("The table has names and no rows.")
+    return parsed
+
+
+def _index_column(parsed: ParsedTable) -> int:
+    """Return 1 if the first column is nameless and counts the rows from 0 or 1, else 0."""
+    if parsed.names[0].strip() or len(parsed.names) == 1:
+        return 0
+    return int(counts_rows(parsed.columns[0].combine_chunks()))
+
+
+def _index_changes(num_excluded: int) -> list[Change]:
+    if not num_excluded:
+        return []
+    return [
+        Change(
+            code=ChangeCode.INDEX_COLUMN_EXCLUDED,
+            message="The first column has no name and counts the rows: it is no variable.",
+            columns=[],
+            count=1,
+        )
+    ]
+
+
+def _refuse_cells(parsed: ParsedTable, names: list[str], *, has_units: bool) -> None:
+    ledger = parsed.ledger
+    if not ledger.num_refused:
+        return
+    refused = list(ledger.refused.values())
+    lines = {cell.row: parsed.lines.line(cell.row) for cell in refused} if parsed.lines else {}
+    only_row_1 = len(refused) == ledger.num_refused and all(cell.row == 1 for cell in refused)
+    if (
+        only_row_1
+        and lines
+        and not has_units
+        and len(parsed.columns[0]) > 1
+        and not any(column[0].is_valid for column in parsed.columns)
+    ):
+        refuse_units_row(refused, names, lines[1])
+    refuse_cells(refused, ledger.num_refused, names, lines)

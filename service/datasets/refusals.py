@@ -1,0 +1,98 @@
+"""The answer to an upload that cannot be read without guessing."""
+
+from typing import NoReturn
+
+from service.datasets.cells import Refused
+from service.datasets.tokens import hint
+from service.problems import ProblemCode, ProblemError, ProblemItem
+
+MAX_CELL_CHARACTERS = 80
+MAX_ITEMS = 100
+# With more of them the column itself is refused, not every text.
+_MOST_TEXTS_OF_A_COLUMN = 10
+
+
+def unreadable(detail: str, *items: ProblemItem) -> ProblemError:
+    """Return the problem of a table that cannot be read."""
+    return ProblemError(ProblemCode.UNREADABLE_DATASET, detail, errors=list(items[:MAX_ITEMS]))
+
+
+def too_large(detail: str) -> ProblemError:
+    """Return the problem of a table that is larger than the operator allows."""
+    return ProblemError(ProblemCode.PAYLOAD_TOO_LARGE, detail)
+
+
+def not_for(option: str, format_name: str) -> ProblemError:
+    """Return the problem of an option that means nothing for the upload's format."""
+    item = ProblemItem(message=f"Does not apply to {format_name}; leave it out.", parameter=option)
+    return unreadable(f"`{option}` does not apply to a body of format {format_name}.", item)
+
+
+def shorten(text: str) -> str:
+    """Return a cell's text, cut to what an answer may echo."""
+    if len(text) <= MAX_CELL_CHARACTERS:
+        return text
+    return text[: MAX_CELL_CHARACTERS - 1] + "…"
+
+
+def refuse_cells(
+    refused: list[Refused], num_cells: int, names: list[str], lines: dict[int, int] | None = None
+) -> NoReturn:
+    """Raise the problem that lists every refused text by column, with its first row and count.
+
+    `lines` maps rows to lines of the file, where lines exist.
+    """
+    by_column: dict[int, list[Refused]] = {}
+    for cell in sorted(refused, key=lambda cell: (cell.column, -cell.count, cell.row)):
+        by_column.setdefault(cell.column, []).append(cell)
+    items = [
+        item
+        for cells in by_column.values()
+        for item in (
+            [_column_item(cells, names, lines or {})]
+            if len(cells) > _MOST_TEXTS_OF_A_COLUMN
+            else [_item(cell, names, lines or {}) for cell in cells]
+        )
+    ]
+    shown = ", ".join(f"{item.cell!r} in {item.column!r} ({item.count})" for item in items[:5])
+    more = "" if len(items) <= 5 else f" and {len(items) - 5} more"
+    raise unreadable(
+        f"{num_cells} cell(s) are neither numbers nor known to mean missing: {shown}{more}. "
+        "Correct them, leave columns of text out, or name those that mean missing in `na_values`.",
+        *items,
+    )
+
+
+def refuse_units_row(refused: list[Refused], names: list[str], line: int) -> NoReturn:
+    """Raise the problem of a first row that holds text where all others hold numbers."""
+    items = [_item(cell, names, {1: line}) for cell in refused]
+    raise unreadable(
+        "Row 1 of the data holds text and no other row does: it looks like units. "
+        "Set `units_row=true` to keep it as units.",
+        *items,
+    )
+
+
+def _column_item(cells: list[Refused], names: list[str], lines: dict[int, int]) -> ProblemItem:
+    first = min(cells, key=lambda cell: cell.row)
+    return ProblemItem(
+        message=f"The column holds at least {len(cells)} different texts, the first of them in "
+        f"row {first.row}; is it one of labels? Leave it out.",
+        column=names[first.column],
+        row=first.row,
+        line=lines.get(first.row),
+        cell=shorten(first.text),
+        count=sum(cell.count for cell in cells),
+    )
+
+
+def _item(cell: Refused, names: list[str], lines: dict[int, int]) -> ProblemItem:
+    advice = hint(cell.text)
+    return ProblemItem(
+        message="Neither a number nor a known missing token" + (f": {advice}." if advice else "."),
+        column=names[cell.column],
+        row=cell.row,
+        line=lines.get(cell.row),
+        cell=shorten(cell.text),
+        count=cell.count,
+    )
