@@ -9,11 +9,7 @@ from service.database import Database
 from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
-from service.jobs.specs import (
-    EstimationSpec,
-    TruncatedGaussianModelCreate,
-    VnceEstimatorCreate,
-)
+from service.jobs.specs import EstimationJobCreate, EstimationSpec
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]
@@ -22,18 +18,9 @@ ReadJob = Callable[[str], JobRecord]
 @pytest.fixture
 def spec() -> dict[str, Any]:
     """Return the stored form of a resolved request."""
+    request = EstimationJobCreate(kind="estimation", dataset_id="ds_1")
     resolved = EstimationSpec.model_validate(
-        {
-            "kind": "estimation",
-            "dataset_id": "ds_1",
-            "variables": ["a", "b"],
-            "model": TruncatedGaussianModelCreate(kind="truncated-gaussian").model_dump(),
-            "estimator": VnceEstimatorCreate(kind="vnce").model_dump(),
-            "edge_threshold": 0.1,
-            "censored": "refuse",
-            "seed": 7,
-            "tag": None,
-        }
+        request.model_dump() | {"variables": ["a", "b"], "seed": 7}
     )
     return resolved.model_dump(mode="json")
 

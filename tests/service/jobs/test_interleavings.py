@@ -1,0 +1,171 @@
+"""Whatever the order in which workers, reaper and client act, a job ends once and rightly."""
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    precondition,
+    rule,
+)
+from sqlalchemy import func, select, update
+
+from service import schema
+from service.clock import now
+from service.database import Database
+from service.jobs import leases, reaping, repository
+from service.jobs.leases import Claim, Progress
+from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.specs import EstimationJobCreate, EstimationSpec
+from service.problems import ProblemCode, problem_document
+
+JOB = "job_1"
+LEASE = 60.0
+PROBLEM = problem_document(ProblemCode.NON_FINITE_OBJECTIVE, "It became infinite.")
+REQUEST = EstimationJobCreate(kind="estimation", dataset_id="ds_1")
+SPEC = EstimationSpec.model_validate(
+    REQUEST.model_dump() | {"variables": ["a", "b"], "seed": 7}
+).model_dump(mode="json")
+
+
+class JobMachine(RuleBasedStateMachine):
+    """One job, any number of workers that may have lost it, a reaper and a client."""
+
+    claims = Bundle("claims")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.database = Database("sqlite://")
+        schema.METADATA.create_all(self.database.engine)
+        with self.database.transaction() as session:
+            session.add(JobRecord(id=JOB, kind="estimation", spec=SPEC, max_attempts=3))
+            session.flush()
+            session.add(OutboxRecord(job_id=JOB))
+        self.holder: Claim | None = None
+        self.num_attempts = 0
+        self.cancellation_promised = False
+        self.ended_as: JobState | None = None
+
+    def teardown(self) -> None:
+        self.database.dispose()
+
+    def job(self) -> JobRecord:
+        with self.database.snapshot() as session:
+            return session.get_one(JobRecord, JOB)
+
+    def end(self, state: JobState) -> None:
+        assert self.ended_as is None
+        self.ended_as, self.holder = state, None
+
+    @rule(target=claims)
+    def claim(self) -> Any:
+        waits = self.ended_as is None and self.holder is None
+        with self.database.transaction() as session:
+            taken = leases.claim(session, JOB, LEASE)
+        may = waits and not self.cancellation_promised and self.num_attempts < 3
+        assert (taken is not None) == may
+        if taken is None:
+            return None
+        self.holder = taken
+        self.num_attempts += 1
+        assert taken.attempt == self.num_attempts
+        return taken
+
+    @precondition(lambda self: self.holder is not None)
+    @rule()
+    def lease_runs_out_and_the_reaper_comes(self) -> None:
+        with self.database.transaction() as session:
+            session.execute(update(JobRecord).values(lease_expires_at=now() - 1))
+            reaped = reaping.requeue_expired(session)
+        self.holder = None
+        if self.cancellation_promised:
+            assert reaped.cancelled == [JOB]
+            self.end(JobState.CANCELLED)
+        elif self.num_attempts == 3:
+            assert reaped.failed == [JOB]
+            self.end(JobState.FAILED)
+        else:
+            assert reaped.requeued == [JOB]
+
+    @rule()
+    def reaper_comes_early(self) -> None:
+        with self.database.transaction() as session:
+            reaped = reaping.requeue_expired(session)
+        assert reaped == reaping.Reaped([], [], [])
+
+    @rule(worker=claims, fraction=st.floats(0, 1))
+    def heartbeat(self, worker: Claim | None, fraction: float) -> None:
+        if worker is None:
+            return
+        with self.database.transaction() as session:
+            progress = Progress("fit", fraction, 1, None)
+            beat = leases.heartbeat(session, JOB, worker.token, LEASE, progress)
+        owned = worker == self.holder
+        assert beat == leases.Heartbeat(owned, owned and self.cancellation_promised)
+
+    @rule(worker=consumes(claims))
+    def succeed(self, worker: Claim | None) -> None:
+        if worker is None:
+            return
+        with self.database.transaction() as session:
+            stored = leases.succeed(session, JOB, worker.token)
+        assert stored == (worker == self.holder and not self.cancellation_promised)
+        if worker == self.holder:
+            self.end(JobState.SUCCEEDED if stored else JobState.CANCELLED)
+
+    @rule(worker=consumes(claims))
+    def fail(self, worker: Claim | None) -> None:
+        if worker is None:
+            return
+        with self.database.transaction() as session:
+            ended = leases.fail(session, JOB, worker.token, PROBLEM)
+        assert ended == (worker == self.holder)
+        if ended:
+            self.end(JobState.FAILED)
+
+    @rule(worker=consumes(claims))
+    def release(self, worker: Claim | None) -> None:
+        if worker is None:
+            return
+        with self.database.transaction() as session:
+            released = leases.release(session, JOB, worker.token)
+        assert released == (worker == self.holder)
+        if released:
+            self.holder = None
+            self.num_attempts -= 1
+            if self.cancellation_promised:
+                self.end(JobState.CANCELLED)
+
+    @rule()
+    def client_cancels(self) -> None:
+        with self.database.transaction() as session:
+            changed = repository.request_cancellation(session, JOB)
+        assert changed == (self.ended_as is None)
+        if changed:
+            self.cancellation_promised = True
+            if self.holder is None:
+                self.end(JobState.CANCELLED)
+
+    @invariant()
+    def row_says_what_happened(self) -> None:
+        job = self.job()
+        running = JobState.RUNNING if self.holder else JobState.QUEUED
+        assert job.state == (self.ended_as or running)
+        assert job.attempt == self.num_attempts
+        assert job.lease_token == (self.holder.token if self.holder else None)
+        assert (job.finished_at is not None) == (self.ended_as is not None)
+        assert (job.error is not None) == (self.ended_as is JobState.FAILED)
+
+    @invariant()
+    def waiting_job_has_a_message(self) -> None:
+        if self.job().state == JobState.QUEUED:
+            with self.database.snapshot() as session:
+                assert session.scalar(select(func.count(OutboxRecord.id))) > 0
+
+
+TestInterleavings = JobMachine.TestCase
+TestInterleavings.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
