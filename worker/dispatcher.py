@@ -49,6 +49,7 @@ class Dispatcher:
                 if time.monotonic() >= reap_at:
                     reap_at = time.monotonic() + self._settings.reaper_seconds
                     self.reap()
+                    self._tell_alive()
                 self.send_pending()
                 pause = self._settings.outbox_seconds
             except (*UNREACHABLE, KombuError, RedisError) as error:
@@ -85,6 +86,10 @@ class Dispatcher:
             if num_messages < _num_waiting(session):
                 for job_id in reaping.resend_stale(session, self._settings.resend_seconds):
                     logger.warning("job %s: its message may be lost; sending another", job_id)
+
+    def _tell_alive(self) -> None:
+        if self._settings.alive_file:
+            self._settings.alive_file.touch()
 
     def _pending(self) -> list[outbox.WakeUp]:
         with self._database.snapshot() as session:

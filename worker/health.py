@@ -1,0 +1,51 @@
+"""`python -m worker.health` tells an orchestrator whether a worker or a dispatcher does its round.
+
+Each touches a file after every round: a worker while its loop takes messages from the broker,
+a dispatcher when database and broker have answered. A process that only exists lets it grow old.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from celery import Celery, bootsteps
+
+from worker.settings import WorkerSettings
+
+TOUCH_SECONDS = 5.0
+# A worker that has lost its broker tries again at least every 32 seconds.
+MAX_AGE_SECONDS = 60.0
+
+
+def watch_worker(app: Celery, alive_file: Path) -> None:
+    """Let the worker of `app` touch the file for as long as it takes messages."""
+
+    class AliveStep(bootsteps.StartStopStep):
+        requires = ("celery.worker.consumer.tasks:Tasks",)
+
+        def start(self, consumer: Any) -> None:  # Celery starts it again after each reconnection
+            alive_file.touch()
+            consumer.timer.call_repeatedly(TOUCH_SECONDS, alive_file.touch)
+
+    app.steps["consumer"].add(AliveStep)
+
+
+def is_alive(alive_file: Path) -> bool:
+    """Return whether the file was touched lately."""
+    try:
+        return time.time() - alive_file.stat().st_mtime < MAX_AGE_SECONDS
+    except FileNotFoundError:
+        return False
+
+
+def main() -> None:
+    """Exit with 0 if the process that shares this one's settings is alive, else with 1."""
+    alive_file = WorkerSettings().alive_file
+    if alive_file is None:
+        sys.exit("VNCE_ALIVE_FILE must name the file that the process touches")
+    sys.exit(0 if is_alive(alive_file) else f"{alive_file} was not touched lately")
+
+
+if __name__ == "__main__":
+    main()
