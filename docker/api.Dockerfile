@@ -1,0 +1,14 @@
+# The HTTP API and the migrations: the `service` extra alone, no numerical libraries.
+FROM python:3.12-slim AS build
+WORKDIR /source
+RUN python -m venv /venv
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY service service
+COPY worker worker
+COPY vnce_engine vnce_engine
+RUN /venv/bin/pip install --no-cache-dir --constraint constraints.txt '.[service]'
+
+FROM python:3.12-slim
+COPY --from=build /venv /venv
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 10001:10001

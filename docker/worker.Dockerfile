@@ -1,0 +1,26 @@
+# Workers and the dispatcher: everything.
+FROM python:3.12-slim AS build
+# Index of PyTorch's CPU builds, as its installation page names it. Without it pip takes the
+# default build for Linux, which brings gigabytes of CUDA:
+#   docker compose build --build-arg TORCH_INDEX_URL=... worker
+ARG TORCH_INDEX_URL=
+WORKDIR /source
+RUN python -m venv /venv
+COPY constraints.txt ./
+RUN /venv/bin/pip install --no-cache-dir ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} \
+    "$(grep -m1 '^torch==' constraints.txt)"
+COPY pyproject.toml README.md LICENSE ./
+COPY service service
+COPY worker worker
+COPY vnce_engine vnce_engine
+RUN /venv/bin/pip install --no-cache-dir --constraint constraints.txt '.[worker]'
+
+FROM python:3.12-slim
+# libgomp: the OpenMP that torch's wheels of some architectures expect of the system.
+RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 \
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=build /venv /venv
+# The root file system is read-only: what libraries cache goes to /tmp.
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    MPLCONFIGDIR=/tmp/matplotlib XDG_CACHE_HOME=/tmp/cache
+USER 10001:10001
