@@ -1,0 +1,111 @@
+"""What cannot run is refused at submission, every reason at once and by name."""
+
+from typing import Any
+
+import pytest
+
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reading import read_dataset
+from service.jobs.compatibility import MIN_ROWS, num_parameters, reasons_against
+from service.jobs.specs import EstimationJobCreate
+from service.problems import ProblemItem
+from service.settings import Settings
+
+LIMITS = ReadLimits.from_settings(Settings())
+# Rows that any model takes; a column is added to them by each test.
+GOOD = [f"{1 + row},{5 + row % 3}" for row in range(12)]
+
+
+def judge_table(lines: list[str], **request: Any) -> list[ProblemItem]:
+    """Return the reasons against fitting the CSV table of these lines."""
+    summary = read_dataset("\n".join(lines).encode(), ReadOptions(), LIMITS).summary
+    body = EstimationJobCreate.model_validate(
+        {"kind": "estimation", "dataset_id": "ds_1", **request}
+    )
+    return reasons_against(body, summary, summary.columns)
+
+
+def judge(extra: list[Any], **request: Any) -> list[ProblemItem]:
+    """Return the reasons against a table of two good columns and `extra`, a third."""
+    rows = [f"{good},{cell}" for good, cell in zip(GOOD, extra, strict=True)]
+    return judge_table(["a,b,c", *rows], **request)
+
+
+def with_cells(*cells: Any) -> list[Any]:
+    """Return twelve cells that begin with `cells`."""
+    return [*cells, *range(1, 13 - len(cells))]
+
+
+def test_good_table_is_accepted() -> None:
+    assert judge(with_cells()) == []
+
+
+def test_gaps_are_accepted() -> None:
+    assert judge(with_cells("", "NA")) == []
+
+
+def test_constant_column_is_named() -> None:
+    [reason] = judge([3.0] * 11 + [""])
+    assert reason.column == "c"
+    assert "same" in reason.message
+
+
+def test_column_without_a_number_is_named() -> None:
+    [reason] = judge([""] * 12)
+    assert reason.column == "c"
+    assert "No cell holds a number" in reason.message
+
+
+def test_negative_values_are_counted() -> None:
+    [reason] = judge(with_cells(-1, -0.5))
+    assert (reason.column, reason.count) == ("c", 2)
+
+
+@pytest.mark.parametrize("cell", ["<0.5", ">100", "ND"])
+def test_cells_that_hold_a_limit_are_counted_and_refused(cell: str) -> None:
+    [reason] = judge(with_cells(cell, cell, cell))
+    assert (reason.column, reason.count) == ("c", 3)
+
+
+@pytest.mark.parametrize("cell", ["<0.5", ">100", "ND"])
+def test_cells_that_hold_a_limit_may_be_taken_as_missing(cell: str) -> None:
+    assert judge(with_cells(cell), censored="missing") == []
+
+
+def test_every_reason_is_given_at_once() -> None:
+    reasons = judge([-3.0] * 12, estimator={"kind": "vnce", "preset": "paper"})
+    assert [reason.column for reason in reasons] == ["c", "c"]
+
+
+def test_zeros_are_refused_by_the_log_normal_family_alone() -> None:
+    cells = with_cells(0, 0)
+    assert judge(cells) == []
+    [reason] = judge(cells, estimator={"kind": "vnce", "preset": "paper"})
+    assert (reason.column, reason.count) == ("c", 2)
+
+
+def test_fit_without_a_penalty_needs_more_rows_than_parameters() -> None:
+    # K has 6 free numbers, h has 3, and c is one.
+    assert num_parameters(3) == 10
+    unpenalised = {"kind": "vnce", "penalty": None}
+    assert judge(with_cells(), estimator=unpenalised) == []
+    ten_rows = [f"{good},{row}" for row, good in enumerate(GOOD[:10])]
+    [reason] = judge_table(["a,b,c", *ten_rows], estimator=unpenalised)
+    assert reason.pointer == "/estimator/penalty"
+
+
+def test_one_variable_makes_no_network() -> None:
+    [reason] = judge_table(["a", *map(str, range(12))])
+    assert "at least 2 variables" in reason.message
+
+
+def test_rows_with_nothing_observed_do_not_count() -> None:
+    [reason] = judge_table(["a,b", *GOOD[: MIN_ROWS - 1], ",", ",", ","])
+    assert f"got {MIN_ROWS - 1}" in reason.message
+
+
+def test_dropping_incomplete_rows_needs_complete_ones() -> None:
+    drop = {"kind": "nce", "imputation": "drop"}
+    assert judge(with_cells(""), estimator=drop) == []
+    [reason] = judge(["", 1, "", 2] * 3, estimator=drop)
+    assert reason.pointer == "/estimator/imputation"

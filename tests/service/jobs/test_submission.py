@@ -1,0 +1,150 @@
+"""A submission makes one job with everything it needs, or nothing."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from service.database import Database
+from service.jobs import leases, lifecycle, outbox, planning
+from service.jobs.lifecycle import IdempotencyKey
+from service.jobs.records import JobRecord, JobState
+from service.jobs.specs import EstimationJobCreate
+from service.problems import ProblemCode, ProblemError
+
+AddDataset = Callable[..., str]
+TABLE = "a,b,c\n" + "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))
+
+
+def request(dataset_id: str, **choices: Any) -> EstimationJobCreate:
+    return EstimationJobCreate.model_validate(
+        {"kind": "estimation", "dataset_id": dataset_id, **choices}
+    )
+
+
+def submit(
+    database: Database, body: EstimationJobCreate, key: str | None = None
+) -> tuple[JobRecord, bool]:
+    named = None if key is None else lifecycle.idempotency_key(key, body)
+    with database.transaction() as session:
+        return lifecycle.submit(session, planning.plan(session, body), 3, named)
+
+
+def count_jobs(database: Database) -> int:
+    with database.snapshot() as session:
+        return session.execute(select(func.count(JobRecord.id))).scalar_one()
+
+
+def test_job_comes_with_its_wake_up_message(database: Database, add_dataset: AddDataset) -> None:
+    job, is_new = submit(database, request(add_dataset(TABLE)))
+    assert is_new
+    assert job.state == JobState.QUEUED
+    with database.transaction() as session:
+        assert [message.job_id for message in outbox.pending(session, 10)] == [job.id]
+
+
+def test_stored_spec_has_every_choice_made(database: Database, add_dataset: AddDataset) -> None:
+    job, _ = submit(database, request(add_dataset(TABLE), variables=["c", "a"], tag="mine"))
+    assert job.spec["variables"] == ["a", "c"]
+    assert isinstance(job.spec["seed"], int)
+    assert job.tag == "mine"
+    with database.transaction() as session:
+        taken = leases.claim(session, job.id, 30)
+    assert taken is not None
+    assert taken.spec.model_dump(mode="json") == job.spec
+
+
+def test_given_seed_is_kept(database: Database, add_dataset: AddDataset) -> None:
+    job, _ = submit(database, request(add_dataset(TABLE), seed=0))
+    assert job.spec["seed"] == 0
+
+
+def test_true_edges_among_the_variables_are_copied(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    dataset_id = add_dataset(TABLE, truth=[["a", "b"], ["a", "c"]])
+    job, _ = submit(database, request(dataset_id, variables=["a", "c"]))
+    assert job.ground_truth == [["a", "c"]]
+
+
+def test_composed_spelling_finds_the_decomposed_column(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    table = TABLE.replace("a,b,c", "cafe\u0301,b,c")
+    job, _ = submit(database, request(add_dataset(table), variables=["caf\u00e9", "b"]))
+    assert job.spec["variables"] == ["caf\u00e9", "b"]
+
+
+def test_unknown_and_repeated_names_are_refused_by_position(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    with pytest.raises(ProblemError) as refused:
+        submit(database, request(add_dataset(TABLE), variables=["a", "x", "b", "a"]))
+    assert refused.value.code == ProblemCode.INCOMPATIBLE_MODEL
+    assert [item.pointer for item in refused.value.errors] == ["/variables/1", "/variables/3"]
+    assert count_jobs(database) == 0
+
+
+def test_unknown_data_set_is_not_found(database: Database) -> None:
+    with pytest.raises(ProblemError) as refused:
+        submit(database, request("ds_unknown"))
+    assert refused.value.code == ProblemCode.NOT_FOUND
+
+
+def test_same_key_and_body_find_the_first_job(database: Database, add_dataset: AddDataset) -> None:
+    body = request(add_dataset(TABLE))
+    first, _ = submit(database, body, key="k")
+    again, is_new = submit(database, body, key="k")
+    assert (again.id, is_new) == (first.id, False)
+    assert count_jobs(database) == 1
+    with database.transaction() as session:
+        assert len(outbox.pending(session, 10)) == 1
+
+
+def test_same_key_with_another_body_is_refused(database: Database, add_dataset: AddDataset) -> None:
+    dataset_id = add_dataset(TABLE)
+    submit(database, request(dataset_id), key="k")
+    with pytest.raises(ProblemError) as refused:
+        submit(database, request(dataset_id, seed=1), key="k")
+    assert refused.value.code == ProblemCode.IDEMPOTENCY_KEY_REUSED
+    assert count_jobs(database) == 1
+
+
+def test_key_of_a_deleted_job_can_be_used_again(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    body = request(add_dataset(TABLE))
+    first, _ = submit(database, body, key="k")
+    with database.transaction() as session:
+        lifecycle.request_cancellation(session, first.id)
+        lifecycle.remove(session, first.id)
+    second, is_new = submit(database, body, key="k")
+    assert is_new
+    assert second.id != first.id
+
+
+def test_how_a_body_is_written_makes_no_other_body() -> None:
+    written = EstimationJobCreate.model_validate_json(
+        '{"kind":"estimation","dataset_id":"ds_1","tag":"t"}'
+    )
+    otherwise = EstimationJobCreate.model_validate_json(
+        '{"tag": "\\u0074", "dataset_id": "ds_1", "kind": "estimation"}'
+    )
+    key = lifecycle.idempotency_key("k", written)
+    assert isinstance(key, IdempotencyKey)
+    assert key == lifecycle.idempotency_key("k", otherwise)
+
+
+def test_twenty_simultaneous_submissions_under_one_key_make_one_job(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    body = request(add_dataset(TABLE))
+    with ThreadPoolExecutor(20) as pool:
+        made = list(pool.map(lambda _: submit(database, body, key="k"), range(20)))
+    assert len({job.id for job, _ in made}) == 1
+    assert sum(is_new for _, is_new in made) == 1
+    assert count_jobs(database) == 1
+    with database.transaction() as session:
+        assert len(outbox.pending(session, 10)) == 1
