@@ -1,9 +1,11 @@
 """Bytes in the database: data sets and artefacts, in chunks that neither side must hold whole."""
 
 import hashlib
-from collections.abc import Iterator
+import io
+from collections.abc import Collection, Iterator
+from typing import BinaryIO
 
-from sqlalchemy import ForeignKey, LargeBinary, String, select
+from sqlalchemy import ForeignKey, LargeBinary, String, delete, insert, select
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
 from service.database import Database, Record
@@ -34,19 +36,35 @@ class BlobChunkRecord(Record):
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-def store(session: Session, content: bytes) -> BlobRecord:
-    """Add `content` as a new blob to the session's transaction."""
-    blob = BlobRecord(
-        id=new_id("blob"), sha256=hashlib.sha256(content).hexdigest(), size=len(content)
-    )
+def store(session: Session, content: bytes | BinaryIO) -> BlobRecord:
+    """Add `content` as a new blob to the session's transaction.
+
+    A file must be seekable; it is read from its beginning and never held whole.
+    """
+    file = io.BytesIO(content) if isinstance(content, bytes) else content
+    running = hashlib.sha256()
+    size = 0
+    for chunk in _chunks(file):
+        running.update(chunk)
+        size += len(chunk)
+    blob = BlobRecord(id=new_id("blob"), sha256=running.hexdigest(), size=size)
     session.add(blob)
     session.flush()
-    view = memoryview(content)
-    for position, start in enumerate(range(0, len(content), CHUNK_BYTES)):
-        chunk = bytes(view[start : start + CHUNK_BYTES])
-        session.add(BlobChunkRecord(blob_id=blob.id, position=position, data=chunk))
-        session.flush()
+    for position, chunk in enumerate(_chunks(file)):
+        row = {"blob_id": blob.id, "position": position, "data": chunk}
+        session.execute(insert(BlobChunkRecord), row)
     return blob
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+
+
+def remove(session: Session, blob_ids: Collection[str]) -> None:
+    """Delete blobs that nothing refers to any more."""
+    session.execute(delete(BlobRecord).where(BlobRecord.id.in_(blob_ids)))
 
 
 def load(session: Session, blob_id: str) -> bytes:

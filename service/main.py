@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from service import error_handlers, health, kinds
 from service.database import Database
+from service.datasets import endpoints as datasets
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
 from service.results import endpoints as results
@@ -38,6 +39,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.database = database
     for router in (
+        datasets.router,
+        datasets.preview_router,
         jobs.router,
         jobs.validation_router,
         results.router,

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 _MOST_COLUMNS = 50
 _MOST_ROWS = 400
-# Residual, relative to the column, that rounding leaves of an exact combination.
-_TOLERANCE = 1e-9
+# Residual, relative to the column, that rounding to six digits leaves of an exact combination.
+_TOLERANCE = 1e-5
 # Smallest share of a column, in its own units of spread, that names it as part of a combination.
 _MIN_WEIGHT = 1e-6
 

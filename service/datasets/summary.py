@@ -151,7 +151,7 @@ def _never_together(observed: list[pa.Array], num_observed: list[int]) -> list[t
 
 def _as_bits(column: pa.Array) -> int:
     """Return a boolean column as one integer, a bit a row: Arrow packs the bits already."""
-    bits = int.from_bytes(column.buffers()[1], "little") >> column.offset
+    bits: int = int.from_bytes(column.buffers()[1], "little") >> column.offset
     return bits & ((1 << len(column)) - 1)
 
 

@@ -1,0 +1,173 @@
+"""The undirected graph that a data set is known to have: what may be sent, what is stored."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Literal, assert_never
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.datasets.names import clean_name
+from service.datasets.refusals import shorten
+from service.datasets.schemas import DatasetModel
+from service.problems import ProblemCode, ProblemError, ProblemItem
+
+_MOST_ITEMS = 100
+
+
+class TruthEdge(BaseModel):
+    """An undirected edge between two variables."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str = Field(description="Name of a variable, in any Unicode form.")
+    target: str = Field(description="Name of another variable; the order of the two is free.")
+
+
+class EdgeListCreate(BaseModel):
+    """A graph as the list of its edges; variables in no edge have none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["edges"] = Field(description="`edges`.")
+    edges: list[TruthEdge] = Field(
+        description="Each pair once. Directed graphs are refused: send the moral graph, in which "
+        "the parents of a common child are joined and directions are gone."
+    )
+
+
+class AdjacencyCreate(BaseModel):
+    """A graph as its adjacency matrix."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["adjacency"] = Field(description="`adjacency`.")
+    names: list[str] | None = Field(
+        default=None,
+        description="Variables of the rows and columns, every one of the data set once; left out: "
+        "in the data set's order.",
+    )
+    matrix: list[list[Annotated[int, Field(ge=0, le=1)]]] = Field(
+        description="1 where two variables are joined, else 0; symmetric, with a diagonal of 0."
+    )
+
+
+GroundTruthCreate = Annotated[EdgeListCreate | AdjacencyCreate, Field(discriminator="kind")]
+
+
+class TruthEdgeRead(DatasetModel):
+    """An undirected edge of a stored graph."""
+
+    source: str = Field(description="Name of the variable that comes first in the data set.")
+    target: str = Field(description="Name of the other variable.")
+
+
+class GroundTruthRead(DatasetModel):
+    """A stored graph."""
+
+    dataset_id: str = Field(description="Data set that it belongs to.")
+    created_at: datetime = Field(description="When it was attached, UTC.")
+    n_edges: int = Field(ge=0, description="Number of edges.")
+    n_pairs: int = Field(ge=0, description="Number of pairs of variables, joined or not.")
+    edges: list[TruthEdgeRead] = Field(description="Each pair once, in the data set's order.")
+
+
+def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[list[str]]:
+    """Return the edges in the order of `names`, each pair once and ordered alike.
+
+    Raises `ProblemError` that lists every fault: unknown names, self-loops, repeated pairs; a
+    matrix that is not square, symmetric and without a diagonal.
+    """
+    match document:
+        case EdgeListCreate():
+            pairs, faults = _pairs_of_edges(document, names)
+        case AdjacencyCreate():
+            pairs, faults = _pairs_of_matrix(document, names)
+        case _:
+            assert_never(document)
+    if faults:
+        raise ProblemError(
+            ProblemCode.VALIDATION_FAILED,
+            f"{len(faults)} fault(s) in the graph, the first: {faults[0].message}",
+            errors=faults[:_MOST_ITEMS],
+        )
+    return [[names[i], names[j]] for i, j in sorted(pairs)]
+
+
+def _pairs_of_edges(
+    document: EdgeListCreate, names: Sequence[str]
+) -> tuple[set[tuple[int, int]], list[ProblemItem]]:
+    index = {name: i for i, name in enumerate(names)}
+    pairs: set[tuple[int, int]] = set()
+    faults = []
+    for number, edge in enumerate(document.edges):
+        pointer = f"/edges/{number}"
+        ends = [(end, index.get(clean_name(getattr(edge, end)))) for end in ("source", "target")]
+        places = [place for _, place in ends if place is not None]
+        faults += [
+            ProblemItem(
+                message=f"No variable is named {shorten(getattr(edge, end))!r}.",
+                pointer=f"{pointer}/{end}",
+            )
+            for end, place in ends
+            if place is None
+        ]
+        if len(places) < len(ends):
+            continue
+        pair = (min(places), max(places))
+        if pair[0] == pair[1]:
+            faults.append(ProblemItem(message="An edge joins two variables.", pointer=pointer))
+        elif pair in pairs:
+            message = "This pair was listed before; edges are undirected, list each once."
+            faults.append(ProblemItem(message=message, pointer=pointer))
+        pairs.add(pair)
+    return pairs, faults
+
+
+def _pairs_of_matrix(
+    document: AdjacencyCreate, names: Sequence[str]
+) -> tuple[set[tuple[int, int]], list[ProblemItem]]:
+    matrix = document.matrix
+    own = list(names) if document.names is None else [clean_name(name) for name in document.names]
+    faults = list(_name_faults(own, names)) or list(_shape_faults(matrix, len(own)))
+    if faults:
+        return set(), faults
+    place = {name: i for i, name in enumerate(names)}
+    pairs = set()
+    for i, row in enumerate(matrix):
+        for j, entry in enumerate(row):
+            if i == j and entry:
+                message = "The diagonal must be 0: a variable has no edge to itself."
+                faults.append(ProblemItem(message=message, pointer=f"/matrix/{i}/{j}"))
+            if i < j and entry != matrix[j][i]:
+                message = (
+                    f"Not symmetric: {own[i]!r} to {own[j]!r} is {entry}, back it is "
+                    f"{matrix[j][i]}. Send the moral graph of a directed one."
+                )
+                faults.append(ProblemItem(message=message, pointer=f"/matrix/{i}/{j}"))
+            if i < j and entry:
+                ends = sorted((place[own[i]], place[own[j]]))
+                pairs.add((ends[0], ends[1]))
+    return pairs, faults
+
+
+def _name_faults(own: Sequence[str], names: Sequence[str]) -> Iterator[ProblemItem]:
+    for i, name in enumerate(own):
+        if name not in names:
+            message = f"No variable is named {shorten(name)!r}."
+            yield ProblemItem(message=message, pointer=f"/names/{i}")
+        elif name in own[:i]:
+            yield ProblemItem(message=f"{name!r} was named before.", pointer=f"/names/{i}")
+    absent = [name for name in names if name not in own]
+    if absent:
+        listed = ", ".join(repr(name) for name in absent[:10])
+        yield ProblemItem(message=f"Variables without a row: {listed}.", pointer="/names")
+
+
+def _shape_faults(matrix: list[list[int]], width: int) -> Iterator[ProblemItem]:
+    if len(matrix) != width:
+        message = f"The matrix has {len(matrix)} rows; there are {width} variables."
+        yield ProblemItem(message=message, pointer="/matrix")
+    for i, row in enumerate(matrix):
+        if len(row) != width:
+            message = f"The row has {len(row)} entries; there are {width} variables."
+            yield ProblemItem(message=message, pointer=f"/matrix/{i}")

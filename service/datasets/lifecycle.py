@@ -1,0 +1,126 @@
+"""The rules of data sets: how one comes to be, what is shown of it, when it may go."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from service.clock import as_datetime
+from service.database import Database
+from service.datasets import repository
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reading import ReadDataset, read_dataset
+from service.datasets.repository import NewDataset, StoredDataset
+from service.datasets.schemas import DatasetItem, DatasetPreview, DatasetRead
+from service.datasets.stored_table import to_parquet
+from service.datasets.uploads import Upload
+from service.problems import ProblemCode, ProblemError
+
+# Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
+_READERS = 2
+_PREVIEW_ROWS = 5
+_limiter: RunVar[CapacityLimiter] = RunVar("dataset_readers")
+
+Outcome = TypeVar("Outcome")
+
+
+async def in_reader_thread(work: Callable[[], Outcome]) -> Outcome:
+    """Return what `work` returns; it runs off the event loop, few at a time."""
+    try:
+        limiter = _limiter.get()
+    except LookupError:
+        limiter = CapacityLimiter(_READERS)
+        _limiter.set(limiter)
+    return await to_thread.run_sync(work, limiter=limiter)
+
+
+def create(
+    database: Database, upload: Upload, name: str, options: ReadOptions, limits: ReadLimits
+) -> StoredDataset:
+    """Read an upload and store it; raises `ProblemError` and stores nothing if it cannot be read.
+
+    Everything slow happens before the transaction: on SQLite it keeps other writers waiting.
+    """
+    read = read_dataset(upload.file, options, limits)
+    new = NewDataset(
+        name=name,
+        format=read.format,
+        num_rows=read.summary.n_rows,
+        num_columns=read.summary.n_columns,
+        summary=read.summary.model_dump(mode="json"),
+        original=upload.file,
+        table=to_parquet(read.table),
+        cells=to_parquet(read.cells) if read.cells.num_rows else None,
+    )
+    with database.transaction() as session:
+        return repository.add(session, new)
+
+
+def preview(upload: Upload, options: ReadOptions, limits: ReadLimits) -> DatasetPreview:
+    """Read an upload and say what it would become."""
+    read = read_dataset(upload.file, options, limits)
+    return DatasetPreview(
+        format=read.format,
+        sha256=upload.sha256,
+        size=upload.size,
+        summary=read.summary,
+        first_rows=_first_rows(read),
+    )
+
+
+def existing(session: Session, dataset_id: str) -> StoredDataset:
+    """Return a data set; raises `ProblemError` if there is none of this identifier."""
+    stored = repository.find(session, dataset_id)
+    if stored is None:
+        raise ProblemError(ProblemCode.NOT_FOUND, "No data set has this identifier.")
+    return stored
+
+
+def remove(session: Session, dataset_id: str) -> None:
+    """Delete a data set; raises `ProblemError` while jobs refer to it."""
+    stored = existing(session, dataset_id)
+    num_jobs = repository.num_jobs(session, dataset_id)
+    if num_jobs:
+        raise _in_use(f"{num_jobs} job(s) refer to it; delete them first.")
+    try:
+        repository.remove(session, stored.record)
+    except IntegrityError as error:
+        # A job was submitted after we counted.
+        raise _in_use("A job that refers to it was just submitted.") from error
+
+
+def describe_item(stored: StoredDataset) -> DatasetItem:
+    """Return what a list shows of a data set."""
+    return DatasetItem.model_validate(_facts(stored))
+
+
+def describe(stored: StoredDataset) -> DatasetRead:
+    """Return what the API shows of a data set."""
+    return DatasetRead.model_validate({**_facts(stored), "summary": stored.record.summary})
+
+
+def _facts(stored: StoredDataset) -> dict[str, object]:
+    record = stored.record
+    return {
+        "id": record.id,
+        "name": record.name,
+        "created_at": as_datetime(record.created_at),
+        "format": record.format,
+        "sha256": stored.original.sha256,
+        "size": stored.original.size,
+        "n_rows": record.num_rows,
+        "n_columns": record.num_columns,
+        "has_ground_truth": stored.has_ground_truth,
+    }
+
+
+def _first_rows(read: ReadDataset) -> list[list[float | None]]:
+    columns = [column.to_pylist() for column in read.table.slice(0, _PREVIEW_ROWS).columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _in_use(reason: str) -> ProblemError:
+    return ProblemError(ProblemCode.DATASET_IN_USE, f"The data set stays: {reason}")

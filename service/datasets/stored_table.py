@@ -1,0 +1,35 @@
+"""A data set's table as jobs read it, and the bytes it is kept in."""
+
+import io
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Everything about a data set that a job needs."""
+
+    dataset_id: str
+    name: str
+    # SHA-256 of the upload's bytes, in hexadecimal.
+    sha256: str
+    # One double column a variable; null where no number is known.
+    table: pa.Table
+    # The censored and unknown cells among the nulls: `cells.CELL_SCHEMA`.
+    cells: pa.Table
+    # Pairs of names, each once; None where no true graph is attached.
+    ground_truth: list[list[str]] | None
+
+
+def to_parquet(table: pa.Table) -> bytes:
+    """Return the table as a Parquet file, every double to the last bit."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+def from_parquet(content: bytes) -> pa.Table:
+    """Return the table in a Parquet file made by `to_parquet`."""
+    return pq.ParquetFile(pa.BufferReader(content)).read()
