@@ -1,0 +1,138 @@
+"""A job that has succeeded, with a small result."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.database import Database
+from service.jobs import leases, lifecycle, planning
+from service.jobs.specs import EstimationJobCreate
+from service.results import repository
+from service.results.outcome import Artefact, Edge, Outcome
+from service.results.schemas import EstimationResult
+from service.results.vocabulary import EdgeScore, Figure
+
+AddDataset = Callable[..., str]
+NAMES = ["a", "b", "c", "d"]
+TABLE = "a,b,c,d\n" + "\n".join(f"{1 + i},{5 + i % 3},{2 + i % 5},{1 + i % 7}" for i in range(20))
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Return the database of the client; the SQL is tested on both kinds elsewhere."""
+    return sqlite_url
+
+
+def document() -> dict[str, Any]:
+    return {
+        "names": NAMES,
+        "transform": "none",
+        "precision": [[float(i == j) for j in range(4)] for i in range(4)],
+        "linear": {"requested": "auto", "choice": "zero", "values": [0.0] * 4, "evidence": None},
+        "log_partition": -1.25,
+        "penalty": {"kind": "adaptive", "requested": "auto", "strength": 0.3, "path": []},
+        "convergence": {
+            "status": "converged",
+            "converged": True,
+            "message": "The estimates changed by less than 0.003.",
+            "n_iter": 12,
+            "objective": -0.5,
+            "gradient_norm": 0.001,
+        },
+        "diagnostics": {
+            "is_positive_definite": True,
+            "smallest_eigenvalue": 1.0,
+            "separated_share": None,
+            "mean_classification": 0.9,
+            "effective_sample_size": None,
+            "num_draws": None,
+        },
+        "warnings": [],
+        "assumption": "Nothing is missing.",
+        "counts": {
+            "num_rows": 20,
+            "num_empty_rows": 0,
+            "num_fitted_rows": 20,
+            "num_variables": 4,
+            "num_missing": 0,
+            "num_censored": 0,
+        },
+        "edge_rule": {"threshold": 0.1, "text": "…", "num_selected": 3, "num_pairs": 6},
+        "scores": [
+            {"score": score, "auc": None, "average_precision": None, "reason": "no true graph"}
+            for score in EdgeScore
+        ],
+        "seed": 7,
+        "versions": {"vnce": "1", "python": "3", "numpy": "2", "scipy": "1", "torch": "2"},
+        "dataset": {"id": "ds_1", "name": "table.csv", "sha256": "00"},
+        "timing": {"fit_seconds": 1.0, "export_seconds": 0.5, "num_threads": 1},
+    }
+
+
+@pytest.fixture
+def outcome() -> Outcome:
+    """Return what a worker might hand over; every artefact's bytes are its own name."""
+    stems = ["precision", "partial-correlations", "imputations"]
+    names = [f"{stem}.{ending}" for stem in stems for ending in ("json", "npy", "csv", "parquet")]
+    names += [f"graph.{ending}" for ending in ("json", "graphml", "csv")]
+    names += [f"figures/{figure}.svg" for figure in Figure]
+    names += [f"roc/{score}.json" for score in EdgeScore]
+    types = {"json": "application/json", "svg": "image/svg+xml", "csv": "text/csv"}
+    weights = [0.5, -0.4, 0.3, 0.05, -0.05, 0.0]
+    edges = [
+        Edge(source, target, -weight, weight, selected=abs(weight) >= 0.1, n_pairwise=20)
+        for (source, target), weight in zip(itertools.combinations(NAMES, 2), weights, strict=True)
+    ]
+    return Outcome(
+        document=EstimationResult.model_validate(document()),
+        edges=edges,
+        artefacts=[
+            Artefact(name, types.get(name.rpartition(".")[2], "application/x"), name.encode())
+            for name in [*names, "objective.csv"]
+        ],
+    )
+
+
+@pytest.fixture
+def add_job(database: Database, add_dataset: AddDataset) -> Callable[..., str]:
+    """Return a function that stores a queued job."""
+
+    def add(truth: list[list[str]] | None = None) -> str:
+        body = EstimationJobCreate(kind="estimation", dataset_id=add_dataset(TABLE, truth))
+        with database.transaction() as session:
+            job, _ = lifecycle.submit(session, planning.plan(session, body), 3, None)
+        return job.id
+
+    return add
+
+
+@pytest.fixture
+def finish(database: Database, outcome: Outcome) -> Callable[[str], None]:
+    """Return a function that ends a queued job with `outcome`."""
+
+    def end(job_id: str) -> None:
+        with database.transaction() as session:
+            taken = leases.claim(session, job_id, 60)
+            assert taken is not None
+            assert leases.succeed(session, job_id, taken.token)
+            repository.store(session, job_id, outcome)
+
+    return end
+
+
+@pytest.fixture
+def job_id(add_job: Callable[..., str], finish: Callable[[str], None]) -> str:
+    """Return the id of a job that has succeeded and had no true graph."""
+    job = add_job()
+    finish(job)
+    return job
+
+
+@pytest.fixture
+def scored_job_id(add_job: Callable[..., str], finish: Callable[[str], None]) -> str:
+    """Return the id of a job that has succeeded and had a true graph."""
+    job = add_job(truth=[["a", "b"]])
+    finish(job)
+    return job

@@ -1,0 +1,263 @@
+"""Results over HTTP."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import delete, func, select
+
+from service.blobs import BlobChunkRecord, BlobRecord
+from service.database import Database
+from service.jobs import leases
+from service.problems import ProblemCode, ProblemItem, problem_document
+from service.results.outcome import Outcome
+from service.results.records import ResultRecord
+
+AddJob = Callable[..., str]
+# Every address below a result, with the artefact behind it.
+FILES = {
+    "/precision": "precision.json",
+    "/partial-correlations": "partial-correlations.json",
+    "/imputations": "imputations.json",
+    "/graph/content?format=graphml": "graph.graphml",
+    "/objective/content": "objective.csv",
+    "/figures/network.svg": "figures/network.svg",
+    "/figures/heatmap.svg": "figures/heatmap.svg",
+    "/figures/objective.svg": "figures/objective.svg",
+} | {
+    f"/{stem}/content?format={ending}": f"{stem}.{ending}"
+    for stem in ("precision", "partial-correlations", "imputations")
+    for ending in ("csv", "npy", "parquet")
+}
+PARTS = ["", "/graph", *FILES]
+
+
+def refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+def test_document_is_what_the_worker_handed_over(
+    client: TestClient, job_id: str, outcome: Outcome
+) -> None:
+    answer = client.get(f"/v1/jobs/{job_id}/result")
+    assert answer.status_code == 200
+    document = json.loads(answer.text, parse_constant=refuse_constant)
+    links = document.pop("links")
+    assert document.pop("job_id") == job_id
+    assert document == outcome.document.model_dump(mode="json")
+    assert links["job"] == f"/v1/jobs/{job_id}"
+
+
+@pytest.mark.parametrize("has_truth", [False, True])
+def test_every_link_of_a_result_leads_somewhere(
+    client: TestClient, job_id: str, scored_job_id: str, has_truth: bool
+) -> None:
+    chosen = scored_job_id if has_truth else job_id
+    links = client.get(f"/v1/jobs/{chosen}/result").json()["links"]
+    assert len(links["roc"]) == (4 if has_truth else 0)
+    flat = [*links.pop("roc"), *links.pop("figures"), *links.values()]
+    assert {client.get(link).status_code for link in flat} == {200}
+
+
+def test_artefacts_are_sent_byte_for_byte(client: TestClient, job_id: str) -> None:
+    answers = {part: client.get(f"/v1/jobs/{job_id}/result{part}") for part in FILES}
+    assert {part: answer.text for part, answer in answers.items()} == FILES
+    lengths = {part: int(answer.headers["content-length"]) for part, answer in answers.items()}
+    assert lengths == {part: len(artefact) for part, artefact in FILES.items()}
+
+
+@pytest.mark.parametrize("parts", [PARTS[:2], PARTS[2:]], ids=["documents", "artefacts"])
+def test_part_that_the_client_has_is_not_sent_again(
+    client: TestClient, job_id: str, parts: list[str]
+) -> None:
+    for part in parts:
+        address = f"/v1/jobs/{job_id}/result{part}"
+        first = client.get(address)
+        assert "immutable" in first.headers["cache-control"]
+        again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        other = client.get(address, headers={"If-None-Match": '"other"'})
+        assert other.content == first.content
+
+
+@pytest.mark.parametrize("parts", [PARTS[:2], PARTS[2:]], ids=["documents", "artefacts"])
+def test_head_answers_like_get_without_the_body(
+    client: TestClient, job_id: str, parts: list[str]
+) -> None:
+    for part in parts:
+        address = f"/v1/jobs/{job_id}/result{part}"
+        got, head = client.get(address), client.head(address)
+        assert (head.status_code, head.content) == (200, b"")
+        for name in ("etag", "content-type", "content-length"):
+            assert head.headers[name] == got.headers[name]
+
+
+def test_download_is_named_after_job_and_artefact(client: TestClient, job_id: str) -> None:
+    answer = client.get(f"/v1/jobs/{job_id}/result/precision/content?format=csv")
+    name = f"{job_id}-precision.csv"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+def test_picture_may_not_run_anything(client: TestClient, job_id: str) -> None:
+    headers = client.get(f"/v1/jobs/{job_id}/result/figures/network.svg").headers
+    assert headers["content-type"] == "image/svg+xml"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    ("accept", "ending"),
+    [
+        ("*/*", "csv"),
+        ("text/*", "csv"),
+        ("application/vnd.apache.parquet", "parquet"),
+        ("text/csv;q=0.5, application/x-npy", "npy"),
+        ("text/csv;q=0, */*", "npy"),
+        ("text/html, */*;q=0.1", "csv"),
+    ],
+)
+def test_format_follows_the_accept_header(
+    client: TestClient, job_id: str, accept: str, ending: str
+) -> None:
+    address = f"/v1/jobs/{job_id}/result/precision/content"
+    assert client.get(address, headers={"Accept": accept}).text == f"precision.{ending}"
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/*", "text/csv;q=0", "text/csv;q=x"])
+def test_format_that_is_not_made_is_not_acceptable(
+    client: TestClient, job_id: str, accept: str
+) -> None:
+    address = f"/v1/jobs/{job_id}/result/precision/content"
+    answer = client.get(address, headers={"Accept": accept})
+    assert answer.status_code == 406
+    assert answer.json()["code"] == "not-acceptable"
+
+
+@pytest.mark.parametrize(
+    ("part", "parameter"),
+    [
+        ("/precision/content?format=xlsx", "format"),
+        ("/graph/content?format=npy", "format"),
+        ("/graph?min_abs_weight=2", "min_abs_weight"),
+        ("/graph?min_abs_weight=nan", "min_abs_weight"),
+        ("/graph?limit=0", "limit"),
+        ("/graph?cursor=-1", "cursor"),
+        ("/graph?cursor=99999999999999999999", "cursor"),
+        ("/roc?score=weight", "score"),
+        ("/figures/portrait.svg", "name"),
+    ],
+)
+def test_wrong_parameter_is_named(
+    client: TestClient, job_id: str, part: str, parameter: str
+) -> None:
+    answer = client.get(f"/v1/jobs/{job_id}/result{part}")
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["parameter"] == parameter
+
+
+def test_edges_come_ranked_with_the_rule_that_selects_them(
+    client: TestClient, job_id: str, outcome: Outcome
+) -> None:
+    page = client.get(f"/v1/jobs/{job_id}/result/graph").json()
+    assert page["names"] == outcome.document.names
+    assert page["edge_rule"]["threshold"] == 0.1
+    assert page["next_cursor"] is None
+    assert [edge.pop("rank") for edge in page["edges"]] == [1, 2, 3, 4, 5, 6]
+    assert page["edges"] == [vars(edge) for edge in outcome.edges]
+
+
+@pytest.mark.parametrize(
+    ("query", "ranks"),
+    [
+        ("min_abs_weight=0.3", [1, 2, 3]),
+        ("min_abs_weight=0.35", [1, 2]),
+        ("selected=true", [1, 2, 3]),
+        ("selected=false&min_abs_weight=0.01", [4, 5]),
+        ("min_abs_weight=1", []),
+    ],
+)
+def test_edges_are_filtered(client: TestClient, job_id: str, query: str, ranks: list[int]) -> None:
+    page = client.get(f"/v1/jobs/{job_id}/result/graph?{query}").json()
+    assert [edge["rank"] for edge in page["edges"]] == ranks
+
+
+def test_walk_over_pages_meets_every_edge_once(client: TestClient, job_id: str) -> None:
+    ranks: list[int] = []
+    cursor: str | None = "0"
+    while cursor is not None:
+        address = f"/v1/jobs/{job_id}/result/graph?limit=4&cursor={cursor}"
+        page = client.get(address).json()
+        ranks.extend(edge["rank"] for edge in page["edges"])
+        cursor = page["next_cursor"]
+    assert ranks == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("part", ["/roc", "/roc?score=precision", "/figures/roc.svg"])
+def test_without_a_true_graph_nothing_is_scored(client: TestClient, job_id: str, part: str) -> None:
+    answer = client.get(f"/v1/jobs/{job_id}/result{part}")
+    assert answer.status_code == 409
+    assert answer.json()["code"] == "ground-truth-missing"
+
+
+def test_roc_is_that_of_the_score(client: TestClient, scored_job_id: str) -> None:
+    result = f"/v1/jobs/{scored_job_id}/result"
+    assert client.get(f"{result}/roc").text == "roc/abs_precision.json"
+    assert client.get(f"{result}/roc?score=precision").text == "roc/precision.json"
+    assert client.get(f"{result}/figures/roc.svg").text == "figures/roc.svg"
+
+
+def test_waiting_job_has_no_result_yet(client: TestClient, add_job: AddJob) -> None:
+    job = add_job()
+    answers = [client.get(f"/v1/jobs/{job}/result{part}") for part in PARTS]
+    assert {answer.status_code for answer in answers} == {409}
+    assert {answer.json()["code"] for answer in answers} == {"job-not-finished"}
+    assert int(answers[0].headers["retry-after"]) >= 1
+
+
+def test_cancelled_job_has_no_result(client: TestClient, add_job: AddJob) -> None:
+    job = add_job()
+    client.put(f"/v1/jobs/{job}/cancellation")
+    answers = [client.get(f"/v1/jobs/{job}/result{part}") for part in PARTS]
+    assert {answer.status_code for answer in answers} == {409}
+    assert {answer.json()["code"] for answer in answers} == {"job-cancelled"}
+
+
+def test_result_of_a_failed_job_says_why(
+    client: TestClient, database: Database, add_job: AddJob
+) -> None:
+    job = add_job()
+    item = ProblemItem(message="It is the sum of others.", column="c")
+    problem = problem_document(ProblemCode.INCOMPATIBLE_MODEL, "Leave c out.", errors=[item])
+    with database.transaction() as session:
+        taken = leases.claim(session, job, 60)
+        assert taken is not None
+        leases.fail(session, job, taken.token, problem)
+    answer = client.get(f"/v1/jobs/{job}/result")
+    assert answer.status_code == 409
+    assert answer.json()["code"] == "job-failed"
+    assert "Leave c out." in answer.json()["detail"]
+    assert answer.json()["errors"] == [item.model_dump()]
+
+
+def test_result_that_is_no_longer_kept_is_gone(
+    client: TestClient, database: Database, job_id: str
+) -> None:
+    with database.transaction() as session:
+        session.execute(delete(ResultRecord))
+    answers = [client.get(f"/v1/jobs/{job_id}/result{part}") for part in PARTS]
+    assert {answer.status_code for answer in answers} == {410}
+    assert {answer.json()["code"] for answer in answers} == {"result-expired"}
+
+
+def test_deleting_a_job_deletes_every_byte_of_its_result(
+    client: TestClient, database: Database, job_id: str
+) -> None:
+    dataset_id = client.get(f"/v1/jobs/{job_id}").json()["spec"]["dataset_id"]
+    assert client.delete(f"/v1/jobs/{job_id}").status_code == 204
+    with database.snapshot() as session:
+        blobs = session.execute(select(func.count(BlobRecord.id))).scalar_one()
+        chunks = session.execute(select(func.count(BlobChunkRecord.blob_id))).scalar_one()
+    # Those of the data set.
+    assert (blobs, chunks) == (1, 1)
+    assert dataset_id.startswith("ds_")
