@@ -4,8 +4,16 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
+from service.results.vocabulary import EdgeScore
 from vnce_engine.metrics import EdgeROC
 from worker.figures.drawing import FAINT, SERIES, add_title, render
+
+SCORE_LABELS = {
+    EdgeScore.ABS_PRECISION: "|K|",
+    EdgeScore.PRECISION: "K",
+    EdgeScore.ABS_PARTIAL_CORRELATION: "|partial correlation|",
+    EdgeScore.PARTIAL_CORRELATION: "partial correlation",
+}
 
 _SIDE_INCHES = 3.8
 _LINE_STYLES = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1, 1.5)))

@@ -1,0 +1,79 @@
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from service.problems import ProblemCode, problem_document
+from worker.client import Client, ServiceProblemError, ServiceUnreachableError
+from worker.result_files import Address
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def client_of(handler: Handler) -> Client:
+    transport = httpx.MockTransport(handler)
+    return Client(httpx.Client(base_url="http://service", transport=transport))
+
+
+def test_a_problem_document_is_raised_with_its_places() -> None:
+    problem = problem_document(ProblemCode.NOT_FOUND, "No job has this identifier.")
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        headers = {"Content-Type": "application/problem+json"}
+        return httpx.Response(404, text=problem.model_dump_json(), headers=headers)
+
+    with pytest.raises(ServiceProblemError, match="No job has this identifier") as caught:
+        client_of(refuse).job("job_1")
+    assert caught.value.problem == problem
+
+
+def test_an_answer_of_something_else_is_not_taken_for_the_service() -> None:
+    with pytest.raises(ServiceUnreachableError, match="is it the VNCE service"):
+        client_of(lambda request: httpx.Response(502, text="<html>Bad gateway</html>")).job("job_1")
+
+
+def test_an_address_that_is_no_url_is_named() -> None:
+    with pytest.raises(ServiceUnreachableError, match="no URL"):
+        Client.connect("http://host:port")
+
+
+def test_a_lost_submission_is_repeated_under_the_same_key() -> None:
+    keys = []
+
+    def lose_the_first(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            raise httpx.ReadError("connection reset")
+        return httpx.Response(202, json={"id": "job_1"})
+
+    assert client_of(lose_the_first).submit({})["id"] == "job_1"
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
+
+
+def test_a_wait_outlasts_a_service_that_is_being_restarted() -> None:
+    answers = iter(["running", "down", "succeeded"])
+
+    def restart(request: httpx.Request) -> httpx.Response:
+        state = next(answers)
+        if state == "down":
+            raise httpx.ConnectError("connection refused")
+        return httpx.Response(200, json={"state": state})
+
+    jobs = list(client_of(restart).poll("job_1", seconds=0))
+    assert [job["state"] for job in jobs] == ["running", "succeeded"]
+
+
+def test_options_that_were_not_chosen_are_not_sent() -> None:
+    def echo(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"query": str(request.url.query, "ascii")})
+
+    assert client_of(echo).jobs(state="queued", tag=None)["query"] == "state=queued"
+
+
+def test_a_result_file_is_asked_for_in_its_format() -> None:
+    def echo(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=request.url.raw_path)
+
+    content = client_of(echo).result_file("job_1", Address("graph/content", {"format": "graphml"}))
+    assert content == b"/v1/jobs/job_1/result/graph/content?format=graphml"
