@@ -1,6 +1,5 @@
 """Texts to numbers, a whole block of columns at a time; what is no number is accounted for."""
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,11 +48,14 @@ class CellLedger:
         self.num_refused = 0
         self.trimmed: Counter[int] = Counter()
         self.large_integers: Counter[int] = Counter()
-        # One entry a censored or unknown cell; a table may be made of little else.
-        self._censored_columns = array("i")
-        self._censored_rows = array("q")
-        self._censored_tokens = array("i")
+        # Column, row and token of each censored or unknown cell; a table may hold little else.
+        self._censored: list[pa.Table] = []
         self._token_numbers: dict[Token, int] = {}
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so many different texts were refused that reading on tells nothing new."""
+        return len(self.refused) >= _MOST_REFUSED
 
     def read(self, texts: pa.Array, columns: range, first_row: int) -> list[pa.Array]:
         """Return one array of doubles a column, null where no number is known.
@@ -96,34 +98,28 @@ class CellLedger:
         if count:
             self.tokens[column, Token(TokenKind.MISSING, text)] += count
 
-    def refuse(self, column: int, text: str, row: int) -> None:
-        """Account for a cell that cannot be read."""
-        self.num_refused += 1
+    def refuse(self, column: int, text: str, row: int, count: int = 1) -> None:
+        """Account for cells that cannot be read, the first of them in `row`."""
+        self.num_refused += count
         known = self.refused.get((column, text))
         if known:
-            known.count += 1
-        elif len(self.refused) < _MOST_REFUSED:
-            self.refused[column, text] = Refused(column, text, row)
+            known.count += count
+        elif not self.is_hopeless:
+            self.refused[column, text] = Refused(column, text, row, count)
 
     def cells(self, names: list[str]) -> pa.Table:
-        """Return the censored and unknown cells, by column and row; `names` of all columns."""
+        """Return the censored and unknown cells, as they were read; `names` of all columns."""
+        if not self._censored:
+            return CELL_SCHEMA.empty_table()
         tokens = list(self._token_numbers)
-        cells = pa.table(
-            [
-                _as_arrow(self._censored_columns, pa.int32()),
-                _as_arrow(self._censored_rows, pa.int64()),
-                _as_arrow(self._censored_tokens, pa.int32()),
-            ],
-            ["column", "row", "token"],
-        ).sort_by([("column", "ascending"), ("row", "ascending")])
-        token = cells["token"].combine_chunks()
+        cells = pa.concat_tables(self._censored)
         return pa.table(
             [
                 cells["row"],
                 pa.array(names, pa.string()).take(cells["column"]),
-                pa.array([token.text for token in tokens], pa.string()).take(token),
-                pa.array([token.lower for token in tokens], pa.float64()).take(token),
-                pa.array([token.upper for token in tokens], pa.float64()).take(token),
+                pa.array([token.text for token in tokens], pa.string()).take(cells["token"]),
+                pa.array([token.lower for token in tokens], pa.float64()).take(cells["token"]),
+                pa.array([token.upper for token in tokens], pa.float64()).take(cells["token"]),
             ],
             schema=CELL_SCHEMA,
         )
@@ -149,35 +145,38 @@ class CellLedger:
     def _record_others(
         self, texts: pa.Array, selected: pa.Array, columns: range, num_rows: int, first_row: int
     ) -> None:
-        """Account for the selected cells; few different texts, however many cells."""
+        """Account for the selected cells, one different text of a column at a time."""
         encoded = texts.filter(selected).dictionary_encode()
-        tokens = [self._token_or_none(text) for text in encoded.dictionary.to_pylist()]
-        positions = pc.indices_nonzero(selected)
-        by_column = pc.divide(positions, pa.scalar(max(num_rows, 1), pa.uint64()))
-        counts = pa.table([by_column, encoded.indices], ["column", "text"])
-        for group in counts.group_by(["column", "text"]).aggregate([([], "count_all")]).to_pylist():
-            token = tokens[group["text"]]
-            if token:
-                self.tokens[columns[group["column"]], token] += group["count_all"]
-        remembered = [
-            i for i, token in enumerate(tokens) if not token or token.kind is not TokenKind.MISSING
-        ]
-        is_remembered = pc.is_in(encoded.indices, pa.array(remembered, pa.int32()))
-        indices = encoded.indices.filter(is_remembered).to_pylist()
-        for position, index in zip(
-            positions.filter(is_remembered).to_pylist(), indices, strict=True
+        words = encoded.dictionary.to_pylist()
+        tokens = [self._token_or_none(word) for word in words]
+        positions = pc.cast(pc.indices_nonzero(selected), pa.int64())
+        column = pc.divide(positions, max(num_rows, 1))
+        row = pc.add(pc.subtract(positions, pc.multiply(column, num_rows)), first_row)
+        column = pc.add(column, columns.start)
+        cells = pa.table([column, row, encoded.indices], ["column", "row", "token"])
+        groups = cells.group_by(["column", "token"]).aggregate([("row", "min"), ("row", "count")])
+        for number, index, first, count in zip(
+            *(groups[name].to_pylist() for name in ("column", "token", "row_min", "row_count")),
+            strict=True,
         ):
-            column, row = divmod(position, num_rows)
             token = tokens[index]
             if token:
-                self._censored_columns.append(columns[column])
-                self._censored_rows.append(first_row + row)
-                self._censored_tokens.append(
-                    self._token_numbers.setdefault(token, len(self._token_numbers))
-                )
+                self.tokens[number, token] += count
             else:
-                text = encoded.dictionary[index].as_py()
-                self.refuse(columns[column], text, first_row + row)
+                self.refuse(number, words[index], first, count)
+        self._keep_censored(cells, tokens)
+
+    def _keep_censored(self, cells: pa.Table, tokens: list[Token | None]) -> None:
+        numbers = [
+            self._token_numbers.setdefault(token, len(self._token_numbers))
+            if token and token.kind is not TokenKind.MISSING
+            else None
+            for token in tokens
+        ]
+        if any(number is not None for number in numbers):
+            renumbered = pa.array(numbers, pa.int32()).take(cells["token"])
+            kept = cells.set_column(2, "token", renumbered)
+            self._censored.append(kept.filter(pc.is_valid(kept["token"])))
 
     def _token_or_none(self, text: str) -> Token | None:
         token = self.vocabulary.token(text)
@@ -191,10 +190,6 @@ class CellLedger:
         shorter = pc.less(pc.binary_length(trimmed), pc.binary_length(texts))
         is_padded = pc.and_(shorter, pc.greater(pc.binary_length(trimmed), 0))
         self.trimmed.update(columns[position // num_rows] for position in _positions(is_padded))
-
-
-def _as_arrow(numbers: "array[int]", dtype: pa.DataType) -> pa.Array:
-    return pa.Array.from_buffers(dtype, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def _positions(selected: pa.Array) -> Iterator[int]:

@@ -111,7 +111,7 @@ def _zeros(columns: list[tuple[ColumnSummary, pa.Array]]) -> Iterator[DatasetWar
 def counts_rows(column: pa.Array) -> bool:
     """Whether a column holds 0, 1, 2, ... or 1, 2, 3, ..."""
     start = column[0].as_py()
-    if start not in (0.0, 1.0) or column.null_count:
+    if start not in (0.0, 1.0) or column[-1].as_py() != start + len(column) - 1:
         return False
     return bool(column.equals(pa.array(range(int(start), int(start) + len(column)), pa.float64())))
 

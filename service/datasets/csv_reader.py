@@ -91,24 +91,29 @@ class _CsvTable:
         self._chunks = [[] for _ in self._names]
         if self._options.units_row:
             self._units = self._read_units(next(records, None))
+        self._read_rows(records, len(self._names))
+        self._num_blank = source.num_blank
+
+    def _read_rows(self, records: Iterator[tuple[int, list[str]]], width: int) -> None:
+        block_rows = max(1, _BLOCK_CELLS // width)
         ragged: list[ProblemItem] = []
         block: list[list[str]] = []
-        for line, record in records:
-            row = self._num_rows + len(block) + 1
+        for row, (line, record) in enumerate(records, start=1):
             self._lines.add(row, line)
-            if len(record) != width:
-                ragged.append(_ragged_item(record, width, row + len(ragged), line))
-                if len(ragged) == MAX_ITEMS:
-                    break
-                continue
-            block.append(record)
-            if len(block) * width >= _BLOCK_CELLS:
+            if len(record) == width:
+                block.append(record)
+            elif len(ragged) < MAX_ITEMS:
+                ragged.append(_ragged_item(record, width, row, line))
+            else:
+                break
+            if len(block) == block_rows:
                 self._add(block)
                 block = []
+                if self._ledger.is_hopeless:
+                    break
         if ragged:
             raise unreadable(_ragged_detail(ragged, width), *ragged)
         self._add(block)
-        self._num_blank = source.num_blank
 
     def parsed(self, characters: encoding.TextEncoding) -> ParsedTable:
         """Return what was read."""

@@ -25,10 +25,11 @@ def find_dependence(columns: dict[str, pa.Array]) -> list[str]:
     is_complete = reduce(pc.and_, [values.is_valid() for values in columns.values()])
     complete = [values.filter(is_complete) for values in columns.values()]
     num_rows = len(complete[0])
-    # With as many rows as columns, any column is a combination of the others.
-    if num_rows < 2 * len(columns) + 2:
+    chosen = pa.array(range(0, num_rows, max(1, num_rows // _MOST_ROWS)), pa.int64())
+    rows = zip(*(values.take(chosen).to_pylist() for values in complete), strict=True)
+    # With as many different rows as columns, any column is a combination of the others.
+    if len(set(rows)) < 2 * len(columns) + 2:
         return []
-    chosen = pa.array(range(0, num_rows, max(1, num_rows // _MOST_ROWS)))
     scales = [_scale(values.take(chosen)) for values in complete]
     vectors = [
         pc.divide(pc.subtract(values, centre), norm)

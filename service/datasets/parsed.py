@@ -17,10 +17,12 @@ class LineIndex:
     def __init__(self) -> None:
         self._rows: list[int] = []
         self._lines: list[int] = []
+        self._offset: int | None = None
 
     def add(self, row: int, line: int) -> None:
         """Note that `row`, the next one, begins in `line`."""
-        if not self._rows or line - row != self._lines[-1] - self._rows[-1]:
+        if line - row != self._offset:
+            self._offset = line - row
             self._rows.append(row)
             self._lines.append(line)
 

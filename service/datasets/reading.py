@@ -113,4 +113,4 @@ def _refuse_cells(parsed: ParsedTable, names: list[str], *, has_units: bool) -> 
         and not any(column[0].is_valid for column in parsed.columns)
     ):
         refuse_units_row(refused, names, lines[1])
-    refuse_cells(refused, ledger.num_refused, names, lines)
+    refuse_cells(ledger, names, lines)

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from service.datasets.cells import Refused
+from service.datasets.cells import CellLedger, Refused
 from service.datasets.tokens import hint
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
@@ -35,29 +35,31 @@ def shorten(text: str) -> str:
     return text[: MAX_CELL_CHARACTERS - 1] + "…"
 
 
-def refuse_cells(
-    refused: list[Refused], num_cells: int, names: list[str], lines: dict[int, int] | None = None
-) -> NoReturn:
+def refuse_cells(ledger: CellLedger, names: list[str], lines: dict[int, int]) -> NoReturn:
     """Raise the problem that lists every refused text by column, with its first row and count.
 
     `lines` maps rows to lines of the file, where lines exist.
     """
     by_column: dict[int, list[Refused]] = {}
-    for cell in sorted(refused, key=lambda cell: (cell.column, -cell.count, cell.row)):
+    for cell in sorted(
+        ledger.refused.values(), key=lambda cell: (cell.column, -cell.count, cell.row)
+    ):
         by_column.setdefault(cell.column, []).append(cell)
     items = [
         item
         for cells in by_column.values()
         for item in (
-            [_column_item(cells, names, lines or {})]
+            [_column_item(cells, names, lines)]
             if len(cells) > _MOST_TEXTS_OF_A_COLUMN
-            else [_item(cell, names, lines or {}) for cell in cells]
+            else [_item(cell, names, lines) for cell in cells]
         )
     ]
     shown = ", ".join(f"{item.cell!r} in {item.column!r} ({item.count})" for item in items[:5])
     more = "" if len(items) <= 5 else f" and {len(items) - 5} more"
+    at_least = "At least " if ledger.is_hopeless else ""
     raise unreadable(
-        f"{num_cells} cell(s) are neither numbers nor known to mean missing: {shown}{more}. "
+        f"{at_least}{ledger.num_refused} cell(s) are neither numbers nor known to mean missing: "
+        f"{shown}{more}. "
         "Correct them, leave columns of text out, or name those that mean missing in `na_values`.",
         *items,
     )
