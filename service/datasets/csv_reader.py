@@ -87,7 +87,6 @@ class _CsvTable:
         is_nameless = not self._names[0].strip()
         check_names(self._names[is_nameless:], self._limits, first_position=1 + is_nameless)
         _refuse_numbers_as_names(self._names, self._header_line, self._dialect.decimal)
-        width = len(self._names)
         self._chunks = [[] for _ in self._names]
         if self._options.units_row:
             self._units = self._read_units(next(records, None))
