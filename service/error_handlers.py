@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.problems import (
@@ -84,7 +85,7 @@ def _respond(
         detail,
         errors=errors,
         instance=request.url.path,
-        request_id=request.scope.get("state", {}).get("request_id"),
+        request_id=_request_id(request),
     )
     return JSONResponse(
         document.model_dump(mode="json"),
@@ -115,8 +116,21 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         ProblemCode.NOT_FOUND: "No endpoint has this path; /docs lists them.",
         ProblemCode.METHOD_NOT_ALLOWED: f"{request.method} does not apply to this path.",
     }
-    headers = dict(error.headers) if error.headers else None
+    headers = dict(error.headers or {})
+    if code is ProblemCode.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_allowed_methods(request))
     return _respond(request, code, details.get(code, str(error.detail)), headers=headers)
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Return the methods of every route of this path; Starlette tells those of the first."""
+    allowed = [
+        method
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        for route in request.app.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+    ]
+    return ["HEAD", *allowed] if "GET" in allowed else allowed
 
 
 async def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
@@ -124,7 +138,7 @@ async def _on_database_trouble(request: Request, error: Exception) -> JSONRespon
         return _respond(
             request, ProblemCode.STORAGE_FULL, "The database has no room left; nothing was stored."
         )
-    logger.error("the database did not answer", exc_info=error)
+    logger.error("request %s: the database did not answer", _request_id(request), exc_info=error)
     return _respond(
         request,
         ProblemCode.UNAVAILABLE,
@@ -140,11 +154,16 @@ def _is_storage_full(error: Exception) -> bool:
 
 
 async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
-    logger.error("unhandled exception", exc_info=error)
+    logger.error("request %s: unhandled exception", _request_id(request), exc_info=error)
     return _respond(
         request,
         ProblemCode.INTERNAL,
         "The mistake is ours and has been logged under this request id.",
         # The handler of last resort runs outside the middleware that sets it elsewhere.
-        headers={"X-Request-ID": str(request.scope.get("state", {}).get("request_id"))},
+        headers={"X-Request-ID": str(_request_id(request))},
     )
+
+
+def _request_id(request: Request) -> str | None:
+    known = request.scope.get("state", {}).get("request_id")
+    return None if known is None else str(known)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from service.identifiers import is_id
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 Place = tuple[float, str]
@@ -38,7 +39,7 @@ def place_of(cursor: str | None) -> Place | None:
         place = (float(created_at), item_id)
     except ValueError:
         raise invalid_cursor() from None
-    if not math.isfinite(place[0]):
+    if not (math.isfinite(place[0]) and is_id(place[1])):
         raise invalid_cursor()
     return place
 

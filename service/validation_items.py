@@ -53,4 +53,6 @@ def _has(body: Any, part: Any) -> bool:
 def _message(entry: dict[str, Any]) -> str:
     if entry["type"] == "json_invalid":
         return f"This is no JSON: {entry['ctx']['error']} at character {entry['loc'][1]}."
+    if entry["type"] == "value_error":  # raised by our own code, whose words need no prefix
+        return str(entry["ctx"]["error"])
     return str(entry["msg"])

@@ -13,7 +13,8 @@ from service.jobs import events, lifecycle, planning, repository
 from service.jobs.records import JobRecord, JobState
 from service.jobs.repository import JobFilter
 from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
-from service.jobs.specs import JobCreate
+from service.jobs.specs import TAG_PATTERN, JobCreate
+from service.jobs.vocabulary import JobKind
 from service.json_route import JsonRoute
 from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.paging import CursorQuery, LimitQuery
@@ -36,7 +37,7 @@ _STREAM: Responses = {
 }
 _WAS_FINAL: Responses = {200: {"model": JobRead, "description": "It was in a final state already."}}
 
-JobId = Annotated[str, Path(max_length=40, description="Identifier of the job.")]
+JobId = Annotated[str, Path(description="Identifier of the job.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -126,12 +127,14 @@ def validate_job(body: JobCreate, database: DatabaseDep) -> JobPlan:
 def list_jobs(
     database: DatabaseDep,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
-    kind: Annotated[str | None, Query(max_length=16, description="Only jobs of this kind.")] = None,
+    kind: Annotated[JobKind | None, Query(description="Only jobs of this kind.")] = None,
     dataset_id: Annotated[
-        str | None, Query(max_length=40, description="Only jobs that read this data set.")
+        str | None,
+        Query(pattern="^[A-Za-z0-9_]{1,40}$", description="Only jobs that read this data set."),
     ] = None,
     tag: Annotated[
-        str | None, Query(max_length=200, description="Only jobs with exactly this tag.")
+        str | None,
+        Query(max_length=200, pattern=TAG_PATTERN, description="Only jobs with exactly this tag."),
     ] = None,
     limit: LimitQuery = 50,
     cursor: CursorQuery = None,

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.schemas import ColumnSummary, DatasetSummary
+from service.identifiers import is_id
 from service.jobs.compatibility import num_parameters, reasons_against
 from service.jobs.schemas import JobPlan, JobSize, PlanWarning
 from service.jobs.specs import MAX_SEED, JobCreate, JobSpec
@@ -34,10 +35,7 @@ def plan(session: Session, request: JobCreate) -> Plan:
     Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
     reason why the model does not fit it.
     """
-    # The lock keeps the data set from being deleted until the job that needs it is stored.
-    dataset = session.get(
-        DatasetRecord, request.dataset_id, with_for_update={"read": True, "key_share": True}
-    )
+    dataset = _lock_dataset(session, request.dataset_id)
     if dataset is None:
         raise ProblemError(
             ProblemCode.NOT_FOUND,
@@ -83,6 +81,14 @@ def describe(plan: Plan) -> JobPlan:
         ),
         warnings=_warnings(plan),
     )
+
+
+def _lock_dataset(session: Session, dataset_id: str) -> DatasetRecord | None:
+    """Return the data set, kept from being deleted until the job that needs it is stored."""
+    if not is_id(dataset_id):
+        return None
+    lock = {"read": True, "key_share": True}
+    return session.get(DatasetRecord, dataset_id, with_for_update=lock)
 
 
 def _choose(

@@ -6,7 +6,9 @@ from sqlalchemy import case, delete, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
+from service.identifiers import is_id
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
+from service.jobs.vocabulary import JobKind
 
 
 @dataclass(frozen=True)
@@ -14,14 +16,14 @@ class JobFilter:
     """Which jobs are listed; None means any."""
 
     state: JobState | None
-    kind: str | None
+    kind: JobKind | None
     dataset_id: str | None
     tag: str | None
 
 
 def get(session: Session, job_id: str) -> JobRecord | None:
     """Return the job, or None."""
-    return session.get(JobRecord, job_id)
+    return session.get(JobRecord, job_id) if is_id(job_id) else None
 
 
 def newest(

@@ -4,9 +4,9 @@
 shown and handed to the worker: no defaults, variables and seed filled in.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from service.jobs.vocabulary import (
     CensoredRule,
@@ -21,8 +21,19 @@ from service.jobs.vocabulary import (
 
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
+MAX_FIELDS = 100
 
-DatasetId = Annotated[str, Field(max_length=40, description="Identifier of an uploaded data set.")]
+
+def _is_text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("Half a surrogate pair is no text.") from None
+    return value
+
+
+DatasetId = Annotated[str, Field(description="Identifier of an uploaded data set.")]
+VariableName = Annotated[str, AfterValidator(_is_text)]
 Linear = Annotated[
     LinearChoice,
     Field(
@@ -93,8 +104,10 @@ Censored = Annotated[
     ),
 ]
 SeedValue = Annotated[int, Field(strict=True, ge=0, le=MAX_SEED)]
+# Without control characters, which break lines and which PostgreSQL cannot hold.
+TAG_PATTERN = r"^[^\x00-\x1f\x7f]+$"
 Tag = Annotated[
-    Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")] | None,
+    Annotated[str, Field(min_length=1, max_length=200, pattern=TAG_PATTERN)] | None,
     Field(description="Your own label to find jobs by, 1 to 200 characters without line breaks."),
 ]
 
@@ -103,6 +116,14 @@ class RequestModel(BaseModel):
     """Base of everything a client sends: a field nobody knows is an error, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, fields: Any) -> Any:
+        # Each unknown field is an error, and a million errors take the server a minute to make.
+        if isinstance(fields, dict) and len(fields) > MAX_FIELDS:
+            raise ValueError(f"An object here has {MAX_FIELDS} fields at most.")
+        return fields
 
 
 class SpecModel(BaseModel):
@@ -197,7 +218,8 @@ class EstimationJobCreate(RequestModel):
     kind: Literal["estimation"] = Field(description="The job's kind.")
     dataset_id: DatasetId
     variables: Annotated[
-        Annotated[list[str], Field(min_length=1)] | None,
+        Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
+        | None,
         Field(
             description="Names of the columns to use, in any order (the data set's is kept), or "
             "null for all. Compared after Unicode NFC."

@@ -3,6 +3,12 @@
 from enum import StrEnum
 
 
+class JobKind(StrEnum):
+    """What a job does."""
+
+    ESTIMATION = "estimation"
+
+
 class Transform(StrEnum):
     """What is applied to every observed cell before the fit."""
 

@@ -1,0 +1,116 @@
+"""The committed OpenAPI document is the app's, and good enough to make clients from."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service import openapi
+from service.problems import KINDS, ProblemCode
+
+COMMITTED = Path(__file__).parents[2] / "openapi.yaml"
+METHODS = ("get", "put", "post", "delete", "patch")
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return dict(yaml.safe_load(COMMITTED.read_text(encoding="utf-8")))
+
+
+def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in document["paths"].values():
+        yield from (path[method] for method in METHODS if method in path)
+
+
+def test_committed_document_is_the_one_of_the_app() -> None:
+    assert COMMITTED.read_text(encoding="utf-8") == openapi.document(), "run `make openapi`"
+
+
+def test_operation_ids_are_unique_and_readable(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for operation in operations(document)]
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
+    assert all(name.isidentifier() and name.islower() for name in ids)
+
+
+def test_schema_names_are_ours_and_not_made_up_to_tell_two_apart(
+    document: dict[str, Any],
+) -> None:
+    names = document["components"]["schemas"]
+    assert [name for name in names if not name.isalnum()] == []
+    assert "HTTPValidationError" not in names
+
+
+def test_every_error_is_declared_as_a_problem(document: dict[str, Any]) -> None:
+    expected = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for operation in operations(document):
+        for status, response in operation["responses"].items():
+            if int(status) >= 400 and operation["operationId"] != "get_readiness":
+                assert response["content"] == expected, (operation["operationId"], status)
+
+
+def test_every_operation_with_input_declares_that_it_may_be_wrong(
+    document: dict[str, Any],
+) -> None:
+    for operation in operations(document):
+        if operation.get("parameters") or "requestBody" in operation:
+            assert "422" in operation["responses"], operation["operationId"]
+        if "requestBody" in operation:
+            assert {"413", "415"} <= set(operation["responses"]), operation["operationId"]
+
+
+def test_everything_is_described(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    bare = [name for name, schema in schemas.items() if not schema.get("description")]
+    bare += [
+        f"{name}.{field}"
+        for name, schema in schemas.items()
+        for field, content in schema.get("properties", {}).items()
+        # A reference is described where it leads.
+        if not content.get("description") and "$ref" not in content
+    ]
+    for operation in operations(document):
+        name = operation["operationId"]
+        bare += [] if operation.get("description") else [name]
+        bare += [
+            f"{name}({parameter['name']})"
+            for parameter in operation.get("parameters", [])
+            if not parameter.get("description")
+        ]
+    assert bare == []
+
+
+def test_requests_and_responses_share_no_object(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    def reached(node: Any) -> set[str]:
+        """Return the names of all schemas below `node`."""
+        found: set[str] = set()
+        waiting = [node]
+        while waiting:
+            match waiting.pop():
+                case {"$ref": str(reference)}:
+                    name = reference.rpartition("/")[2]
+                    if name not in found:
+                        found.add(name)
+                        waiting.append(schemas[name])
+                case dict() as branch:
+                    waiting.extend(branch.values())
+                case list() as branch:
+                    waiting.extend(branch)
+        return {name for name in found if schemas[name]["type"] == "object"}
+
+    for_requests: set[str] = set()
+    for_responses: set[str] = set()
+    for operation in operations(document):
+        for_requests |= reached(operation.get("requestBody", {}))
+        for_responses |= reached(operation["responses"])
+    assert for_requests & for_responses == set()
+
+
+@pytest.mark.parametrize("code", list(ProblemCode))
+def test_every_code_has_a_status_and_a_title(code: ProblemCode) -> None:
+    assert 400 <= KINDS[code].status <= 599
+    assert KINDS[code].title

@@ -1,0 +1,210 @@
+"""Parquet and Arrow: types, gaps, labels, damage and size."""
+
+import io
+import json
+from decimal import Decimal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+
+def parquet(table: pa.Table, **options) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def arrow_file(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_file(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=3)
+    return sink.getvalue()
+
+
+def arrow_stream(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=3)
+    return sink.getvalue()
+
+
+WRITERS = pytest.mark.parametrize("write", [parquet, arrow_file, arrow_stream])
+
+
+def typed_table() -> pa.Table:
+    return pa.table(
+        {
+            "dec": pa.array([Decimal("1.10"), None, Decimal("3.30"), Decimal("2.20")]),
+            "i32": pa.array([1, 2, None, 4], pa.int32()),
+            "f32": pa.array([0.1, 0.2, 0.3, None], pa.float32()),
+            "f16": pa.array([0.5, None, 2.0, 1.0], pa.float16()),
+            "flag": pa.array([True, None, False, True]),
+            "u64": pa.array([2**63 + 1, 1, 2, 3], pa.uint64()),
+            "gap": pa.array([float("nan"), None, 1.0, 2.0]),
+            "empty": pa.nulls(4),
+        }
+    )
+
+
+@WRITERS
+def test_numbers_of_every_type_become_doubles_with_their_gaps(read, write):
+    dataset = read(write(typed_table()))
+    assert dataset.table.to_pydict() == {
+        "dec": [1.1, None, 3.3, 2.2],
+        "i32": [1.0, 2.0, None, 4.0],
+        "f32": [0.10000000149011612, 0.20000000298023224, 0.30000001192092896, None],
+        "f16": [0.5, None, 2.0, 1.0],
+        "flag": [1.0, None, 0.0, 1.0],
+        "u64": [2.0**63, 1.0, 2.0, 3.0],
+        "gap": [None, None, 1.0, 2.0],
+        "empty": [None] * 4,
+    }
+    tokens = {t.text: t.count for c in dataset.summary.columns for t in c.tokens if c.name == "gap"}
+    assert tokens == {"NaN": 1, "null": 1}
+    assert {change.code: change.columns for change in dataset.summary.changes} == {
+        "booleans-read-as-numbers": ["flag"],
+        "rounded-to-double": ["dec"],
+    }
+    warned = {warning.code: warning.columns for warning in dataset.summary.warnings}
+    assert warned["large-integers"] == ["u64"]
+    assert warned["no-observed-value"] == ["empty"]
+
+
+REFUSED_TYPES = {
+    "category": pa.array(["lo", "hi"]).dictionary_encode(),
+    "number_category": pa.array([1.0, 2.0]).dictionary_encode(),
+    "date": pa.array([1, 2], pa.date32()),
+    "time": pa.array([1, 2], pa.timestamp("us")),
+    "list": pa.array([[1.0], [2.0]]),
+    "struct": pa.array([{"x": 1.0}, {"x": 2.0}]),
+    "bytes": pa.array([b"1", b"2"]),
+    "extension": pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([b"1" * 16] * 2, pa.binary(16))
+    ),
+}
+
+
+@WRITERS
+@pytest.mark.parametrize("kind", REFUSED_TYPES)
+def test_types_that_are_no_numbers_are_refused_by_name(refuse, write, kind):
+    table = pa.table({"x": [1.0, 2.0], kind: REFUSED_TYPES[kind]})
+    assert [item.column for item in refuse(write(table)).errors] == [kind]
+
+
+@WRITERS
+def test_texts_are_read_like_csv_cells(read, refuse, write):
+    dataset = read(write(pa.table({"x": ["1.5", "<0.5", None, "NA", "2"], "y": range(5)})))
+    assert dataset.table["x"].to_pylist() == [1.5, None, None, None, 2.0]
+    assert dataset.cells.to_pylist() == [
+        {"row": 2, "column": "x", "text": "<0.5", "lower": None, "upper": 0.5}
+    ]
+    assert [change.code for change in dataset.summary.changes] == ["text-read-as-numbers"]
+    (item,) = refuse(write(pa.table({"x": ["1", "2", "3", "4", "low"], "y": range(5)}))).errors
+    assert (item.column, item.row, item.cell) == ("x", 5, "low")
+
+
+@WRITERS
+def test_infinite_values_are_refused_with_their_row(refuse, write):
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0, float("-inf")], "y": [1.0] * 5})
+    (item,) = refuse(write(table)).errors
+    assert (item.column, item.row, item.cell) == ("x", 5, "-inf")
+
+
+@WRITERS
+def test_numbers_that_mean_missing_are_masked(read, write):
+    table = pa.table({"x": [1.0, -999.0], "y": pa.array([-999, 2], pa.int16())})
+    dataset = read(write(table), na_values=["-999"])
+    assert dataset.table.to_pydict() == {"x": [1.0, None], "y": [None, 2.0]}
+
+
+@WRITERS
+@pytest.mark.parametrize("name", [None, "sample"])
+def test_the_index_of_a_data_frame_is_excluded_and_reported(read, write, name):
+    index = pd.Index([10, 20, 30, 40], name=name)
+    frame = pd.DataFrame({"p": [1.0, 2.0, None, 1.5], "q": [0.1, None, 0.3, 0.2]}, index=index)
+    dataset = read(write(pa.Table.from_pandas(frame)))
+    assert dataset.table.column_names == ["p", "q"]
+    (change,) = dataset.summary.changes
+    assert (change.code, change.columns) == (
+        "index-column-excluded",
+        [name or "__index_level_0__"],
+    )
+
+
+def test_an_index_is_known_by_its_name_without_metadata(read):
+    content = parquet(pa.table({"p": [1.0, 2.0], "__index_level_0__": [5, 6]}))
+    assert read(content).table.column_names == ["p"]
+
+
+@WRITERS
+def test_damaged_metadata_of_a_data_frame_is_refused(refuse, write):
+    table = pa.table({"p": [1.0, 2.0], "q": [5, 6]}).replace_schema_metadata({"pandas": "[]"})
+    assert refuse(write(table)).status == 422
+
+
+@WRITERS
+def test_repeated_names_are_refused(refuse, write):
+    table = pa.table([[1.0], [2.0]], names=["x", "x"])
+    assert refuse(write(table)).errors[0].column == "x"
+
+
+@WRITERS
+def test_a_table_without_rows_or_columns_is_refused(refuse, write):
+    assert refuse(write(pa.table({"x": pa.array([], pa.float64())}))).status == 422
+    assert refuse(write(pa.table({}))).status == 422
+
+
+@WRITERS
+def test_a_cut_off_file_is_refused(refuse, write):
+    content = write(typed_table())
+    assert refuse(content[: len(content) // 2]).status == 422
+
+
+@pytest.mark.parametrize("option", [{"delimiter": ";"}, {"units_row": True}, {"encoding": "utf-8"}])
+@WRITERS
+def test_options_that_mean_nothing_are_refused(refuse, write, option):
+    (item,) = refuse(write(typed_table()), **option).errors
+    assert item.parameter in option
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        parquet(pa.table({"x": pa.array([0.0] * 200_000)}), row_group_size=50_000),
+        arrow_file(pa.table({"x": pa.nulls(200_000)})),
+        arrow_stream(pa.table({"x": pa.nulls(200_000)})),
+        arrow_stream(pa.table({"x": pa.array([0.0] * 200_000)}), "zstd"),
+    ],
+    ids=["parquet", "file", "stream", "compressed"],
+)
+def test_a_small_file_that_unfolds_beyond_the_limit_is_refused(refuse, content):
+    assert len(content) < 500_000
+    assert refuse(content).status == 413
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_a_compressed_stream_of_long_texts_is_refused_before_it_is_decoded(refuse, compression):
+    table = pa.table({"x": ["1" * 1_000_000, "2"] * 10, "y": range(20)})
+    assert refuse(arrow_stream(table, compression)).status == 413
+
+
+def test_long_repeated_texts_of_a_parquet_file_take_little_memory(refuse):
+    text = "1" * 1_000_000
+    content = parquet(pa.table({"x": [text] * 20_000, "y": range(20_000)}))
+    before = pa.total_allocated_bytes()
+    problem = refuse(content)
+    assert problem.errors[0].column == "x"
+    assert pa.default_memory_pool().max_memory() - before < 2**30
+
+
+def test_the_same_table_is_the_same_in_every_format(read):
+    rows = {"a": [0.1, None, 3.0], "b": [1e-300, 2.5, None]}
+    table = pa.table(rows)
+    records = [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    csv = "a,b\n0.1,1e-300\n,2.5\n3.0,\n"
+    contents = [csv, json.dumps(records), json.dumps(rows), parquet(table), arrow_file(table)]
+    assert all(read(content).table.equals(table) for content in contents)

@@ -1,0 +1,67 @@
+"""Alive, ready, degraded or unavailable."""
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import text
+
+from service.database import Database
+from service.main import create_app
+from service.settings import Settings
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Return the database of the client."""
+    return sqlite_url
+
+
+def test_process_that_answers_is_alive(client: TestClient) -> None:
+    assert client.get("/livez").json() == {"status": "alive"}
+
+
+def test_version_is_told(client: TestClient) -> None:
+    assert client.get("/v1/version").json()["version"]
+
+
+def test_broker_trouble_only_degrades(client: TestClient) -> None:
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "status": "degraded",
+        "database": "current",
+        "broker": "unreachable",
+    }
+
+
+def test_tables_of_another_version_are_not_ready(client: TestClient, database: Database) -> None:
+    with database.transaction() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = 'older'"))
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["database"] == "not-migrated"
+
+
+def test_database_that_does_not_answer_is_not_ready(settings: Settings) -> None:
+    nowhere = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
+    app = create_app(settings.model_copy(update={"database_url": nowhere}))
+    answer = TestClient(app).get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["database"] == "unreachable"
+
+
+def test_empty_database_is_not_ready(settings: Settings, tmp_path: Path) -> None:
+    empty = f"sqlite:///{tmp_path / 'empty.db'}"
+    with TestClient(create_app(settings.model_copy(update={"database_url": empty}))) as client:
+        answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["database"] == "not-migrated"
+
+
+@pytest.mark.parametrize("path", ["/v1/model-kinds", "/v1/estimator-kinds"])
+def test_kinds_come_with_schema_and_defaults(client: TestClient, path: str) -> None:
+    for item in client.get(path).json()["items"]:
+        assert item["defaults"]["kind"] == item["kind"]
+        assert set(item["json_schema"]["properties"]) == set(item["defaults"])
+        assert item["use_when"]
