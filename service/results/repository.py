@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from service import blobs
+from service.clock import now
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
@@ -63,6 +64,16 @@ def strongest_edges(
     if wanted.selected is not None:
         query = query.where(EdgeRecord.selected == wanted.selected)
     return list(session.scalars(query.order_by(EdgeRecord.rank).limit(limit)))
+
+
+def remove_older_than(session: Session, seconds: float) -> list[str]:
+    """Delete the results that were stored longer ago than that; return the ids of their jobs."""
+    job_ids = session.scalars(
+        select(ResultRecord.job_id).where(ResultRecord.created_at < now() - seconds)
+    ).all()
+    for job_id in job_ids:
+        remove(session, job_id)
+    return list(job_ids)
 
 
 def remove(session: Session, job_id: str) -> None:

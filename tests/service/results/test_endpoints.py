@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select, update
 
 from service.blobs import BlobChunkRecord, BlobRecord
+from service.clock import now
 from service.database import Database
+from service.expire import expire
 from service.jobs import leases
 from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.outcome import Outcome
@@ -243,8 +245,10 @@ def test_result_of_a_failed_job_says_why(
 def test_result_that_is_no_longer_kept_is_gone(
     client: TestClient, database: Database, job_id: str
 ) -> None:
+    assert expire(database, days=1) == 0
     with database.transaction() as session:
-        session.execute(delete(ResultRecord))
+        session.execute(update(ResultRecord).values(created_at=now() - 2 * 86_400))
+    assert expire(database, days=1) == 1
     answers = [client.get(f"/v1/jobs/{job_id}/result{part}") for part in PARTS]
     assert {answer.status_code for answer in answers} == {410}
     assert {answer.json()["code"] for answer in answers} == {"result-expired"}
