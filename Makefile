@@ -54,7 +54,7 @@ openapi: .venv/.dev  ## write openapi.yaml from the app
 client: .venv/.dev  ## generate the Python client into build/client
 	rm -rf build/client
 	mkdir -p build
-	$(BIN)/openapi-python-client generate --path openapi.yaml --config client.yaml --output-path build/client --fail-on-warning
+	PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path openapi.yaml --config client.yaml --meta setup --output-path build/client --fail-on-warning
 
 bench-quick: .venv/.dev  ## the engine's figures: AUC and CPU time on ring and hub graphs
 	$(BIN)/python -m benchmarks.quick
