@@ -133,11 +133,11 @@ class CellLedger:
             self._record_others(texts, stands_for_missing, columns, num_rows, first_row)
             values = pc.if_else(stands_for_missing, pa.scalar(None, pa.float64()), values)
         largest = pc.max(pc.abs(values)).as_py() or 0.0
-        if largest > LARGEST_EXACT_INTEGER:
+        if largest >= LARGEST_EXACT_INTEGER:
             for position in _positions(pc.is_inf(values)):
                 column, row = divmod(position, num_rows)
                 self.refuse(columns[column], texts[position].as_py(), first_row + row)
-            is_large = pc.greater(pc.abs(values), float(LARGEST_EXACT_INTEGER))
+            is_large = pc.greater_equal(pc.abs(values), float(LARGEST_EXACT_INTEGER))
             is_large = pc.and_(is_large, pc.match_substring_regex(texts, _LONG_INTEGER))
             self.large_integers.update(columns[p // num_rows] for p in _positions(is_large))
         return values

@@ -12,6 +12,7 @@ from service.datasets.vocabulary import WarningCode
 MOST_ROWS = 20
 _NEARLY_CONSTANT_SHARE = 0.95
 _COUNT_ZERO_SHARE = 0.1
+_COUNT_TIE_SHARE = 0.5
 _MANY_ZEROS_SHARE = 0.2
 # Robust spreads from the median beyond which a value is called an outlier. Columns without
 # negative values are judged by their logarithm: skewed measurements reach hundreds of spreads on
@@ -88,8 +89,8 @@ def _zeros(columns: list[tuple[ColumnSummary, pa.Array]]) -> Iterator[DatasetWar
             continue
         share = column.n_zeros / column.n_observed
         described = f"{column.name} ({share:.0%} zeros"
-        if column.is_integer and (column.maximum or 0) > 1 and share >= _COUNT_ZERO_SHARE:
-            ties = 1 - pc.count_distinct(values).as_py() / column.n_observed
+        ties = 1 - pc.count_distinct(values).as_py() / column.n_observed
+        if column.is_integer and share >= _COUNT_ZERO_SHARE and ties >= _COUNT_TIE_SHARE:
             counts.append((column.name, f"{described}, {ties:.0%} ties)"))
         elif not column.is_integer and share >= _MANY_ZEROS_SHARE:
             zeros.append((column.name, f"{described})"))

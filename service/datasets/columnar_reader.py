@@ -23,7 +23,7 @@ from service.problems import ProblemItem
 
 _BATCH_CELLS = 500_000
 # Longer texts are no numbers; cutting them keeps a repeated long text from filling the memory.
-_TEXT_CHARACTERS = 200
+_TEXT_BYTES = 400
 # Decoded bytes that an Arrow stream may announce for each cell that is allowed.
 _BYTES_PER_CELL = 16
 ARROW_FILE_MAGIC = b"ARROW1\0\0"
@@ -65,6 +65,8 @@ def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Pars
         file.seek(start)
         with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
             for batch in reader:
+                # Offsets and null counts are taken as written; wrong ones would read anywhere.
+                batch.validate(full=True)
                 columns.add(batch)
         return columns.parsed(DatasetFormat.ARROW)
 
@@ -107,6 +109,9 @@ class _Columns:
             )[0]
         if pa.types.is_boolean(dtype):
             values = pc.cast(values, pa.uint8())
+        if pa.types.is_decimal(dtype):
+            # By way of text: the direct cast does not give the nearest double.
+            values = pc.cast(values, pa.string())
         if pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
             self._ledger.large_integers[column] += _num_large(values)
         doubles = pc.cast(values, pa.float64(), safe=False)
@@ -195,13 +200,20 @@ def _short_texts(values: pa.Array) -> pa.Array:
 
 
 def _cut(texts: pa.Array) -> pa.Array:
-    return pc.utf8_slice_codeunits(pc.cast(texts, pa.string()), 0, _TEXT_CHARACTERS)
+    texts = pc.cast(texts, pa.string())
+    is_long = pc.greater(pc.binary_length(texts), _TEXT_BYTES)
+    # The mark keeps the beginning of a long row of digits from being read as a number.
+    short = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(texts, 0, _TEXT_BYTES // 4), "…", ""
+    )
+    return pc.if_else(is_long, short, texts)
 
 
 def _num_large(integers: pa.Array) -> int:
-    is_large = pc.greater(integers, LARGEST_EXACT_INTEGER)
+    limit = pa.scalar(LARGEST_EXACT_INTEGER, integers.type)
+    is_large = pc.greater(integers, limit)
     if pa.types.is_int64(integers.type):
-        is_large = pc.or_(is_large, pc.less(integers, -LARGEST_EXACT_INTEGER))
+        is_large = pc.or_(is_large, pc.less(integers, pc.negate(limit)))
     return pc.sum(is_large).as_py() or 0
 
 

@@ -52,7 +52,8 @@ def read_json(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Parse
     with characters.open(file) as text:
         document = text.read()
     records = _RecordColumns(limits)
-    layout, by_name = _layout(_parse(document, records), records)
+    kinds = _Kinds()
+    layout, by_name = _layout(_parse(document, records), records, kinds)
     del document  # the largest object of all, and no longer needed
     names = list(by_name)
     check_names(names, limits)
@@ -62,7 +63,6 @@ def read_json(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Parse
     if len(names) * max(lengths.values(), default=0) > limits.max_cells:
         raise too_large(f"The table has more than {limits.max_cells} cells, the most allowed.")
     ledger = CellLedger(Vocabulary.of(options))
-    kinds = _Kinds()
     return ParsedTable(
         format=DatasetFormat.JSON,
         names=names,
@@ -123,9 +123,10 @@ class _RecordColumns:
 
 
 class _Kinds:
-    """Which columns held something else than numbers and null."""
+    """What the document held besides numbers and null."""
 
     def __init__(self) -> None:
+        self.has_index = False
         self.texts: list[str] = []
         self.booleans: list[str] = []
         self.absent: list[str] = []
@@ -141,7 +142,14 @@ class _Kinds:
             Change(code=code, message=message, columns=columns, count=len(columns))
             for code, message, columns in found
             if columns
-        ]
+        ] + self._index_changes()
+
+    def _index_changes(self) -> list[Change]:
+        if not self.has_index:
+            return []
+        message = "The member `index` holds row labels and is no variable."
+        code = ChangeCode.INDEX_COLUMN_EXCLUDED
+        return [Change(code=code, message=message, columns=[], count=1)]
 
 
 def _parse(document: str, columns: _RecordColumns) -> object:
@@ -177,7 +185,9 @@ def _refuse_constant(document: str, constant: str) -> None:
     )
 
 
-def _layout(document: object, records: _RecordColumns) -> tuple[JsonLayout, dict[str, list[Any]]]:
+def _layout(
+    document: object, records: _RecordColumns, kinds: _Kinds
+) -> tuple[JsonLayout, dict[str, list[Any]]]:
     if isinstance(document, list) and not isinstance(document, _Members):
         stray = next((i for i, item in enumerate(document, 1) if item is not _RECORD), None)
         if document and stray is None:
@@ -199,6 +209,7 @@ def _layout(document: object, records: _RecordColumns) -> tuple[JsonLayout, dict
         and all(isinstance(row, list) for row in rows)
         and members.keys() <= {"columns", "index", "data"}
     ):
+        kinds.has_index = "index" in members
         return JsonLayout.SPLIT, _split_columns(names, rows)
     for name, cells in document:
         if not isinstance(cells, list):
@@ -282,4 +293,4 @@ def _as_double(cell: object, number: int, ledger: CellLedger) -> float | None:
     try:
         return float(cell)
     except OverflowError:
-        return math.copysign(math.inf, cell)
+        return math.inf if cell > 0 else -math.inf

@@ -1,5 +1,6 @@
 """Counts that describe a table, and the warnings that follow from them."""
 
+import math
 from collections import defaultdict
 from functools import reduce
 from itertools import islice
@@ -97,7 +98,7 @@ def _summarise_column(
         n_negative=pc.sum(pc.less(values, 0.0)).as_py() or 0,
         minimum=bounds["min"],
         maximum=bounds["max"],
-        mean=_mean(values, num_observed),
+        mean=_mean(values, bounds["min"], bounds["max"]),
         is_constant=num_observed > 0 and bounds["min"] == bounds["max"],
         is_integer=num_observed > 0 and pc.all(pc.equal(pc.floor(values), values)).as_py(),
         tokens=[
@@ -109,12 +110,16 @@ def _summarise_column(
     )
 
 
-def _mean(values: pa.Array, num_observed: int) -> float | None:
-    if not num_observed:
+def _mean(values: pa.Array, minimum: float | None, maximum: float | None) -> float | None:
+    if minimum is None or maximum is None:
         return None
-    # Dividing first keeps the sum of the largest doubles finite.
-    mean: float = pc.sum(pc.divide(values, float(num_observed))).as_py()
-    return mean
+    mean: float = pc.mean(values).as_py()
+    if math.isfinite(mean):
+        return mean
+    # The sum of the largest doubles is infinite, their mean is not.
+    scale = max(abs(minimum), abs(maximum))
+    share: float = pc.mean(pc.divide(values, scale)).as_py()
+    return min(max(share, minimum / scale), maximum / scale) * scale
 
 
 def _num_patterns(observed: list[pa.Array]) -> int:
