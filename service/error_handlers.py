@@ -138,7 +138,7 @@ async def _on_database_trouble(request: Request, error: Exception) -> JSONRespon
         return _respond(
             request, ProblemCode.STORAGE_FULL, "The database has no room left; nothing was stored."
         )
-    logger.error("request %s: the database did not answer", _request_id(request), exc_info=error)
+    _log(request, "the database did not answer", error)
     return _respond(
         request,
         ProblemCode.UNAVAILABLE,
@@ -154,7 +154,7 @@ def _is_storage_full(error: Exception) -> bool:
 
 
 async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
-    logger.error("request %s: unhandled exception", _request_id(request), exc_info=error)
+    _log(request, "unhandled exception", error)
     return _respond(
         request,
         ProblemCode.INTERNAL,
@@ -167,3 +167,10 @@ async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
 def _request_id(request: Request) -> str | None:
     known = request.scope.get("state", {}).get("request_id")
     return None if known is None else str(known)
+
+
+def _log(request: Request, event: str, error: Exception) -> None:
+    request_id = _request_id(request)
+    logger.error(
+        "%s, request %s", event, request_id, exc_info=error, extra={"request_id": request_id}
+    )

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from service import error_handlers, health, kinds
+from service import error_handlers, health, kinds, logs
 from service.database import Database
 from service.datasets import endpoints as datasets
 from service.head import HeadMiddleware
@@ -54,5 +54,9 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def create_app_from_environment() -> FastAPI:
-    """Return the API as `VNCE_*` variables describe it: `uvicorn --factory service.main:...`."""
+    """Return the API as `VNCE_*` variables describe it, logging JSON.
+
+    For the stack: `uvicorn --factory service.main:create_app_from_environment`.
+    """
+    logs.configure()
     return create_app(Settings())

@@ -16,8 +16,8 @@ from service.jobs.specs import (
 from service.jobs.vocabulary import CensoredRule, Imputation, Preset
 from service.problems import ProblemItem
 
-# With fewer, no fold of a held-out selection has rows enough to tell two strengths apart.
-MIN_ROWS = 10
+# The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
+MIN_ROWS = 6
 
 
 def num_parameters(num_variables: int) -> int:

@@ -75,15 +75,21 @@ class DiagnosticsRead(ResultModel):
     )
     smallest_eigenvalue: float = Field(description="Smallest eigenvalue of the scaled K.")
     separated_share: float | None = Field(
-        ge=0, le=1, description="Share of rows on which noise and data are perfectly separated."
+        ge=0, le=1, description="Share of data rows that are told from noise with certainty."
     )
     mean_classification: float | None = Field(
-        ge=0, le=1, description="Mean probability that a row of data is taken for data."
+        ge=0,
+        le=1,
+        description="Mean probability that a row of data is taken for noise; near 0 where the "
+        "noise is told apart too easily.",
     )
     effective_sample_size: float | None = Field(
-        ge=0, description="Mean effective number of latent draws per noise row."
+        ge=0,
+        le=1,
+        description="Effective share of the latent draws, mean over data rows; null without "
+        "missing cells.",
     )
-    num_draws: int | None = Field(ge=0, description="Latent draws per row.")
+    num_draws: int | None = Field(ge=0, description="Latent draws per row of data.")
 
 
 class ResultWarning(ResultModel):

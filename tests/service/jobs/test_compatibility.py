@@ -107,5 +107,5 @@ def test_rows_with_nothing_observed_do_not_count() -> None:
 def test_dropping_incomplete_rows_needs_complete_ones() -> None:
     drop = {"kind": "nce", "imputation": "drop"}
     assert judge(with_cells(""), estimator=drop) == []
-    [reason] = judge(["", 1, "", 2] * 3, estimator=drop)
+    [reason] = judge([*range(1, MIN_ROWS), *[""] * (13 - MIN_ROWS)], estimator=drop)
     assert reason.pointer == "/estimator/imputation"
