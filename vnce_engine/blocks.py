@@ -1,0 +1,107 @@
+"""Rows whose missing cells are filled by draws from q, in blocks that fit a processor's cache.
+
+A block holds its rows transposed, one coordinate a contiguous line, because every pass over the
+data is then a product of a small matrix with a wide one. The last line is constant 1 and carries
+the linear term and the log partition (see `TruncatedGaussian.augmented`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+# Columns of a block: with d = 20 to 100 coordinates it then stays inside a level-two cache.
+BLOCK_WIDTH = 2048
+
+
+@dataclass
+class Block:
+    """b rows of one class, data or noise, with k draws of their missing cells.
+
+    The missing cells are packed, coordinate by coordinate, into vectors of length p. An E-step
+    overwrites `draws`, `cell_mean` and `log_ratio_offset`; all else stays as built.
+    """
+
+    is_noise: bool
+    draws: Tensor
+    """(d + 1, k, b): the rows, their missing cells filled by each draw from q."""
+    owner: Tensor
+    """int64 (b,): the data row whose mask each row carries."""
+    coordinate: Tensor
+    """int64 (p,), ascending: the coordinate of each missing cell."""
+    column: Tensor
+    """int64 (p,): the row, counted within the block, of each missing cell."""
+    uniforms: Tensor
+    """(k, p): the uniforms that q's quantile functions map to draws."""
+    cell_mean: Tensor
+    """(p,): the mean under q of each missing cell."""
+    log_noise: Tensor
+    """(b,): log marginal noise density of the observed cells."""
+    log_ratio_offset: Tensor
+    """(k, b): -log q - log noise, the part of the log ratio that theta does not enter."""
+
+    @classmethod
+    def of_rows(
+        cls,
+        values: Tensor,
+        observed: Tensor,
+        *,
+        column_mean: Tensor,
+        is_noise: bool,
+        uniforms: Tensor,
+        owner: Tensor,
+        log_noise: Tensor,
+    ) -> "Block":
+        """Return a block of rows `values` (b, d); q's means start at `column_mean` (d,)."""
+        num_rows, num_columns = values.shape
+        num_draws = uniforms.shape[0]
+        draws = values.new_ones(num_columns + 1, num_draws, num_rows)
+        draws[:-1] = values.mT.unsqueeze(1)
+        coordinate, column = (~observed.mT).nonzero(as_tuple=True)
+        return cls(
+            is_noise=is_noise,
+            draws=draws,
+            owner=owner,
+            coordinate=coordinate,
+            column=column,
+            uniforms=uniforms,
+            cell_mean=column_mean[coordinate],
+            log_noise=log_noise,
+            log_ratio_offset=values.new_zeros(num_draws, num_rows),
+        )
+
+    @property
+    def num_draws(self) -> int:
+        """The number of draws, k."""
+        return self.draws.shape[1]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows, b."""
+        return self.draws.shape[2]
+
+    @property
+    def flat_draws(self) -> Tensor:
+        """The draws as one wide matrix (d + 1, k * b), sharing memory."""
+        return self.draws.flatten(1)
+
+    def gaps(self) -> Iterator[tuple[int, slice, Tensor]]:
+        """Yield each coordinate that has missing cells, their packed range and their columns."""
+        counts = torch.bincount(self.coordinate, minlength=self.draws.shape[0]).tolist()
+        start = 0
+        for coordinate, count in enumerate(counts):
+            if count:
+                cells = slice(start, start + count)
+                yield coordinate, cells, self.column[cells]
+                start += count
+
+    def expected_rows(self) -> Tensor:
+        """Return (d + 1, b): observed values, and the mean under q where a cell is missing."""
+        rows = self.draws[:, 0].clone()
+        rows[self.coordinate, self.column] = self.cell_mean
+        return rows
+
+    def fill(self, cells: Tensor) -> None:
+        """Put draws (k, p) into the missing cells."""
+        self.draws[self.coordinate, :, self.column] = cells.mT

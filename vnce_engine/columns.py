@@ -1,0 +1,99 @@
+"""What the columns of a table must be like, and what about them a reader should know."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vnce_engine.result import FitWarning
+
+FloatArray = NDArray[np.float64]
+
+# A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
+_FEW_CELLS = 5
+_FEW_SHARE = 0.02
+# Names listed in one message before the rest is only counted.
+_MAX_NAMES = 10
+
+
+def refuse_unusable_values(X: FloatArray, names: Sequence[str], estimator: str) -> None:
+    """Raise `ValueError` naming the columns of X (n, d) with infinite or negative values."""
+    _refuse(np.isinf(X).any(axis=0), names, "Infinite values in data passed to", estimator)
+    _refuse((X < 0).any(axis=0), names, "Negative values in data passed to", estimator)
+
+
+def refuse_unusable_columns(X: FloatArray, names: Sequence[str], estimator: str) -> None:
+    """Raise `ValueError` also naming the columns that have no two different observed values."""
+    refuse_unusable_values(X, names, estimator)
+    observed = ~np.isnan(X)
+    _refuse(~observed.any(axis=0), names, "No observed value in data passed to", estimator)
+    lowest = np.where(observed, X, np.inf).min(axis=0)
+    highest = np.where(observed, X, -np.inf).max(axis=0)
+    _refuse(lowest == highest, names, "Constant column in data passed to", estimator)
+
+
+def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
+    """Return warnings about nearly constant and duplicate columns and pairs never seen together."""
+    warnings = []
+    if nearly_constant := [names[j] for j in range(X.shape[1]) if _is_nearly_constant(X[:, j])]:
+        warnings.append(
+            FitWarning(
+                "nearly-constant-column",
+                f"Nearly all observed values are equal in {listed(nearly_constant)}: their edges "
+                "rest on a handful of cells.",
+            )
+        )
+    if duplicates := _duplicate_pairs(X):
+        warnings.append(
+            FitWarning(
+                "duplicate-columns",
+                "Equal wherever both are observed: "
+                f"{listed([f'{names[i]} and {names[j]}' for i, j in duplicates])}. One column of "
+                "each pair should be left out.",
+            )
+        )
+    if unseen := _pairs_never_seen(X):
+        warnings.append(
+            FitWarning(
+                "pair-never-observed",
+                "Never observed in the same row: "
+                f"{listed([f'{names[i]} and {names[j]}' for i, j in unseen])}. Their interaction "
+                "rests on the model and its penalty alone.",
+            )
+        )
+    return warnings
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names in one line, cut short when they are many."""
+    shown = ", ".join(names[:_MAX_NAMES])
+    return shown if len(names) <= _MAX_NAMES else f"{shown} and {len(names) - _MAX_NAMES} more"
+
+
+def _refuse(bad: ArrayLike, names: Sequence[str], rule: str, estimator: str) -> None:
+    if np.any(bad):
+        columns = [names[int(j)] for j in np.flatnonzero(bad)]
+        raise ValueError(f"{rule} X in {estimator}: {listed(columns)}")
+
+
+def _is_nearly_constant(column: FloatArray) -> bool:
+    _, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    others = counts.sum() - counts.max()
+    # A small table may have few cells in all; then few different ones are no surprise.
+    return bool(others < max(_FEW_CELLS, _FEW_SHARE * counts.sum()) and counts.max() > others)
+
+
+def _duplicate_pairs(X: FloatArray) -> list[tuple[int, int]]:
+    pairs = []
+    for j in range(1, X.shape[1]):
+        both = ~np.isnan(X[:, :j]) & ~np.isnan(X[:, j : j + 1])
+        differs = ((X[:, :j] != X[:, j : j + 1]) & both).any(axis=0)
+        same = both.any(axis=0) & ~differs
+        pairs += [(int(i), j) for i in np.flatnonzero(same)]
+    return pairs
+
+
+def _pairs_never_seen(X: FloatArray) -> list[tuple[int, int]]:
+    observed = (~np.isnan(X)).astype(np.float64)
+    together = observed.T @ observed
+    return [(int(i), int(j)) for i, j in np.argwhere(np.triu(together == 0, k=1))]

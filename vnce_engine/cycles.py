@@ -1,0 +1,106 @@
+"""Variational EM: E- and M-steps in turn until the estimates stay where they are."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from vnce_engine.acceleration import Acceleration
+from vnce_engine.mean_field import complete
+from vnce_engine.newton import newton_step
+from vnce_engine.penalty import Penalty
+from vnce_engine.progress import Progress
+from vnce_engine.result import FitStatus
+from vnce_engine.sample import ContrastiveSample
+from vnce_engine.surface import Surface, SurfacePoint, work
+
+# q starts each cycle from the last one's means, so that one sweep keeps up with theta.
+_SWEEPS = 1
+# An extrapolated diagonal below this share of the plain one is not to be trusted.
+_SMALLEST_SHARE = 0.3
+
+
+class Cycles:
+    """EM's state: A, the path of the objective, and the last point of the surface.
+
+    `augmented` is the last finite estimate at every moment, also after an exception.
+    """
+
+    def __init__(self, augmented: Tensor, progress: Progress) -> None:
+        self.augmented = augmented
+        self._next = augmented
+        self.objective_path: list[float] = []
+        self.point: SurfacePoint | None = None
+        self._progress = progress
+        self._acceleration = Acceleration()
+
+    def run(
+        self,
+        sample: ContrastiveSample,
+        penalty: Penalty,
+        is_free: Tensor,
+        tolerance: float,
+        max_cycles: int,
+    ) -> FitStatus:
+        """Cycle until a cycle's scaled change, and what its M-step left, are below `tolerance`.
+
+        Further calls go on from where the last one ended. Reports progress to the share of the
+        way, on a logarithmic scale, from the first change to the tolerance.
+        """
+        self._acceleration.change_map()
+        first_change = math.nan
+        for cycle in range(max_cycles):
+            start = self._next
+            surface = Surface(sample, self._e_step(sample, start), penalty, is_free)
+            step = newton_step(surface, start, self._progress)
+            if not math.isfinite(step.point.value):
+                return FitStatus.NON_FINITE
+            image = step.point.augmented
+            self.augmented, self.point = image, step.point
+            self.objective_path.append(float(step.point.value))
+            change = max(scaled_change(image - start, image), scaled_change(step.remaining, image))
+            if cycle == 0:
+                first_change = change
+            self._report(change, first_change, tolerance)
+            self._next = self._extrapolated(start, image)
+            if change < tolerance:
+                return FitStatus.CONVERGED
+        return FitStatus.MAX_ITERATIONS
+
+    def _e_step(self, sample: ContrastiveSample, augmented: Tensor) -> Tensor:
+        """Complete the rows by draws from q under `augmented`; return the control variates."""
+        control = torch.zeros_like(augmented)
+        for block in sample.blocks:
+            self._progress.spend(work(block))
+            control += complete(block, augmented, math.log(sample.nu), _SWEEPS).control
+        return control / sample.num_rows
+
+    def _extrapolated(self, start: Tensor, image: Tensor) -> Tensor:
+        # Residuals of c, large beside the others, would drown them; c follows K and h at once.
+        units = _units(image)
+        units[-1, -1] = 0.0
+        point = self._acceleration.next_point(start.flatten(), image.flatten(), units.flatten())
+        point = point.view_as(image)
+        if (point.diagonal() > _SMALLEST_SHARE * image.diagonal())[:-1].all():
+            return 0.5 * (point + point.mT)
+        self._acceleration.restart()
+        return image
+
+    def _report(self, change: float, first_change: float, tolerance: float) -> None:
+        way = math.log(max(first_change, tolerance) / tolerance)
+        left = math.log(max(change, tolerance) / tolerance)
+        share = 1 - left / way if way > 0 else 1.0
+        self._progress.report(share, len(self.objective_path), self.objective_path[-1])
+
+
+def scaled_change(step: Tensor, augmented: Tensor) -> float:
+    """Return the largest entry of `step` in K and h, columns scaled to unit K_ii."""
+    scaled = step * _units(augmented)
+    return float(scaled[:, :-1].abs().max())
+
+
+def _units(augmented: Tensor) -> Tensor:
+    """Return the factors (d + 1, d + 1) that make every K_ii one, and leave c as it is."""
+    root = augmented.diagonal().rsqrt()
+    root[-1] = 1.0
+    return torch.outer(root, root)

@@ -1,0 +1,120 @@
+"""Judging a fit: is it at an optimum, is K positive definite, do data and noise overlap."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from vnce_engine.blocks import Block
+from vnce_engine.mean_field import log_ratios
+from vnce_engine.observations import Observations
+from vnce_engine.result import Diagnostics, FitWarning, PenaltyStep
+from vnce_engine.sample import ContrastiveSample
+from vnce_engine.surface import SurfacePoint
+
+# A class probability that leaves less than this to the other class counts as certain.
+_CERTAIN = 1e-6
+# Signs that a fit is running away: the penalty no longer holds the interactions, or the noise no
+# longer resembles the data.
+_LARGEST_INTERACTION = 1.0
+_SMALLEST_CLASSIFICATION = 0.3
+
+
+def diagnose(
+    observations: Observations,
+    sample: ContrastiveSample,
+    augmented: Tensor,
+    point: SurfacePoint | None,
+    inverse_k0: Tensor,
+) -> Diagnostics:
+    """Return the figures by which to judge an estimate (d + 1, d + 1), columns scaled."""
+    precision = augmented[:-1, :-1]
+    root = precision.diagonal().rsqrt()
+    smallest = float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
+    kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
+    kappa = kappa - torch.diag(kappa.diagonal())
+    data = [block for block in sample.blocks if not block.is_noise]
+    wrong = torch.cat([_wrong_probability(block, augmented, sample.nu) for block in data])
+    shares = [_effective_share(block, augmented) for block in data if block.num_draws > 1]
+    return Diagnostics(
+        gradient_norm=math.nan if point is None else float(torch.linalg.norm(point.gradient)),
+        effective_sample_size=float(torch.cat(shares).mean()) if shares else None,
+        smallest_eigenvalue=smallest,
+        is_positive_definite=smallest > 0,
+        separated_share=float((wrong < _CERTAIN).to(wrong.dtype).mean()),
+        mean_classification=float(wrong.mean()),
+        largest_interaction=float(kappa.abs().max()),
+        num_rows=observations.num_rows,
+        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+        num_missing=int((~observations.observed).sum()),
+        num_draws=max(block.num_draws for block in data),
+        noise_ratio=sample.nu,
+    )
+
+
+def numerical_warnings(
+    diagnostics: Diagnostics, path: Sequence[PenaltyStep], observations: Observations
+) -> tuple[FitWarning, ...]:
+    """Return what a reader must know about an estimate."""
+    warnings = []
+    if diagnostics.num_missing:
+        warnings.append(
+            FitWarning(
+                "missing-completely-at-random",
+                "Cells are missing: the estimates are valid if cells are missing completely at "
+                "random, whatever their own value and those of the other columns.",
+            )
+        )
+    if not diagnostics.is_positive_definite:
+        warnings.append(
+            FitWarning(
+                "not-positive-definite",
+                "The precision matrix is not positive definite (smallest eigenvalue of its scaled "
+                f"form {diagnostics.smallest_eigenvalue:.3g}): there is no parent Gaussian, and "
+                "the partial correlations are only scaled interactions. Try a stronger `penalty`.",
+            )
+        )
+    if diagnostics.largest_interaction > _LARGEST_INTERACTION:
+        warnings.append(
+            FitWarning(
+                "large-interaction",
+                f"The largest scaled interaction is {diagnostics.largest_interaction:.3g}, above "
+                f"{_LARGEST_INTERACTION:g}: the fit may be running away. Try a stronger `penalty`.",
+            )
+        )
+    if diagnostics.mean_classification < _SMALLEST_CLASSIFICATION:
+        warnings.append(
+            FitWarning(
+                "noise-told-apart",
+                "Noise is told apart from data with too much certainty (mean probability of the "
+                f"wrong class {diagnostics.mean_classification:.3g}): the estimates may run away. "
+                "Try a stronger `penalty`, a transform or a larger `noise_ratio`.",
+            )
+        )
+    chosen = [i for i, step in enumerate(path) if step.chosen]
+    if chosen and chosen[0] in (0, len(path) - 1):
+        end = "strongest" if chosen[0] == 0 else "weakest"
+        warnings.append(
+            FitWarning(
+                "penalty-at-end-of-grid",
+                f"The chosen penalty {path[chosen[0]].strength:g} is the {end} that was tried: a "
+                "better one may lie beyond.",
+            )
+        )
+    return tuple(warnings)
+
+
+def _wrong_probability(block: Block, augmented: Tensor, nu: float) -> Tensor:
+    """Return the mean over draws (b,) of the probability of the wrong class."""
+    logits = log_ratios(block, augmented) - math.log(nu)
+    return torch.sigmoid(logits if block.is_noise else -logits).mean(dim=0)
+
+
+def _effective_share(block: Block, augmented: Tensor) -> Tensor:
+    """Return (sum w)² / (k sum w²) for the rows (r,) with missing cells, w = phi / q."""
+    rows = torch.unique(block.column)
+    log_weights = log_ratios(block, augmented)[:, rows]
+    twice_sum = 2 * torch.logsumexp(log_weights, dim=0)
+    sum_of_squares = torch.logsumexp(2 * log_weights, dim=0)
+    return torch.exp(twice_sum - sum_of_squares) / block.num_draws

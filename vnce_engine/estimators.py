@@ -1,0 +1,188 @@
+"""The estimators, by scikit-learn's conventions."""
+
+from dataclasses import replace
+from typing import Literal, Self
+
+import torch
+from numpy.typing import ArrayLike
+
+from vnce_engine.base import MIN_ROWS, RandomState, TruncatedGaussianEstimator, check_choice
+from vnce_engine.fit import fit
+from vnce_engine.imputation import Imputation, fill
+from vnce_engine.observations import Observations
+from vnce_engine.progress import OnStep
+from vnce_engine.result import FitResult, FitWarning
+
+
+class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
+    """Truncated Gaussian network from a table with holes, by variational NCE.
+
+    The model of a (transformed) row x >= 0 is exp(-½ xᵀKx + hᵀx - c). Missing cells are latent
+    variables; noise rows carry the missingness of the data rows.
+
+    Parameters
+    ----------
+    linear : "auto", "free" or "zero"
+        Whether the linear term h is estimated; "zero" is the paper's model, and "auto" decides by
+        the held-out objective.
+    transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; K, h and c are those of the transformed columns.
+    penalty : "auto", float or None
+        Strength of the penalty, as it is for 1000 rows: "auto" chooses it by the held-out
+        objective, None switches it off, which needs more rows than parameters.
+    penalty_kind : "adaptive" or "ridge"
+        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion.
+    noise_ratio : int
+        Noise rows a data row, nu; three times as many in the last cycles.
+    noise_draws : "sobol" or "random"
+        Evenly spread or independent noise.
+    preset : "default" or "paper"
+        "paper" is the recipe of Rhodes and Gutmann (2019), for reference: it fixes nu = 10, random
+        draws and a log-normal q; `linear` and `penalty` mean "zero" and None where "auto".
+    random_state : int, Generator, RandomState or None
+        Seed of every draw; the same int gives the same result.
+    max_iter : int or None
+        Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
+    tol : float
+        Change of K and h, columns scaled to K_ii = 1, at which a fit has converged.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+
+    Attributes
+    ----------
+    precision_ : ndarray (d, d)
+        K, exactly symmetric, its diagonal positive. Interactions, not an inverse covariance.
+    linear_ : ndarray (d,)
+        h; zero where `linear_choice_` is "zero".
+    log_partition_ : float
+        c, an estimate of the log of the normalising integral.
+    partial_correlation_ : ndarray (d, d)
+        -K_ij / sqrt(K_ii K_jj): partial correlations of the parent (untruncated) Gaussian if K is
+        positive definite. Diagonal 1.
+    edges_ : list of Edge
+        All pairs, the largest |partial correlation| first.
+    penalty_, penalty_path_, linear_choice_, linear_evidence_
+        What was chosen, and on what evidence.
+    status_, message_, converged_, n_iter_, objective_path_, diagnostics_, warnings_
+        How the fit went, and what a reader must know.
+    """
+
+    def __init__(
+        self,
+        *,
+        linear: Literal["auto", "free", "zero"] = "auto",
+        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        noise_ratio: int = 10,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        preset: Literal["default", "paper"] = "default",
+        random_state: RandomState = None,
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.linear = linear
+        self.transform = transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.noise_ratio = noise_ratio
+        self.noise_draws = noise_draws
+        self.preset = preset
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.edge_threshold = edge_threshold
+
+    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+        """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
+
+        `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
+        returning True cancels, and `status_` says so.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
+        return self._fit(X, on_step)
+
+    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+        return fit(observations, self._options(), seed, on_step)
+
+
+class TruncatedGaussianNCE(TruncatedGaussianEstimator):
+    """Truncated Gaussian network by plain NCE, missing cells filled or dropped beforehand.
+
+    The comparator of the paper: filled cells bias the estimates more the more there are.
+
+    Parameters
+    ----------
+    imputation : "mean", "zero", "noise" or "drop"
+        Fill with the column's observed mean, with zero, with draws from the noise distribution of
+        the column, or keep only complete rows.
+
+    All other parameters and the attributes are those of `TruncatedGaussianVNCE`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["mean", "zero", "noise", "drop"] = "mean",
+        linear: Literal["auto", "free", "zero"] = "auto",
+        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        noise_ratio: int = 10,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        random_state: RandomState = None,
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.imputation = imputation
+        self.linear = linear
+        self.transform = transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.noise_ratio = noise_ratio
+        self.noise_draws = noise_draws
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.edge_threshold = edge_threshold
+
+    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+        """Fit to X (n, d); see `TruncatedGaussianVNCE.fit`."""
+        return self._fit(X, on_step)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("imputation", self.imputation, tuple(Imputation))
+
+    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+        imputation = Imputation(self.imputation)
+        filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
+        if filled.num_rows < MIN_ROWS:
+            raise ValueError(
+                f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
+                f"{filled.num_rows} of {observations.num_rows}"
+            )
+        result = fit(filled, self._options(), seed, on_step)
+        num_missing = int((~observations.observed).sum())
+        diagnostics = replace(
+            result.diagnostics,
+            num_rows=observations.num_rows,
+            num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+            num_missing=num_missing,
+        )
+        warnings = result.warnings
+        if num_missing:
+            warnings = (_filled_warning(imputation, num_missing), *warnings)
+        return replace(result, diagnostics=diagnostics, warnings=warnings)
+
+
+def _filled_warning(imputation: Imputation, num_missing: int) -> FitWarning:
+    done = "left out with their rows" if imputation is Imputation.DROP else f"filled ({imputation})"
+    return FitWarning(
+        "missing-cells-not-modelled",
+        f"{num_missing} missing cells were {done} before the fit: the estimates are biased by it, "
+        "the more the more cells are missing.",
+    )

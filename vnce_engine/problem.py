@@ -1,0 +1,140 @@
+"""A table made ready for fitting: scaled columns, noise, folds of the contrastive sample."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vnce_engine import truncated_normal
+from vnce_engine.model import TruncatedGaussian
+from vnce_engine.noise import ProductTruncatedNormal
+from vnce_engine.observations import Observations
+from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_uniforms
+
+# Draws from q for each missing cell of a data row; a noise row has one.
+NUM_DRAWS = 3
+# The noise ratio grows by this factor for the last cycles, when the estimates hardly move.
+FINAL_NOISE_FACTOR = 3
+# Parts the rows are split into when something is chosen by held-out rows.
+NUM_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """All that a fit needs besides its options; columns are scaled to mean square 1."""
+
+    observations: Observations
+    """Rows with something observed, in units of `scale`."""
+    scale: Tensor
+    """(d,): root mean square of each column's observed cells."""
+    noise: ProductTruncatedNormal
+    folds: tuple[ContrastiveSample, ...]
+    noise_draws: str
+    generator: torch.Generator
+
+    @classmethod
+    def prepare(
+        cls,
+        observations: Observations,
+        num_folds: int,
+        noise_ratio: int,
+        noise_draws: str,
+        generator: torch.Generator,
+    ) -> "Problem":
+        """Scale the columns, fit the noise and draw it; rows are dealt to folds at random."""
+        has_any = observations.observed.any(dim=1)
+        values, observed = observations.values[has_any], observations.observed[has_any]
+        scale = (values.square().sum(dim=0) / observed.sum(dim=0)).sqrt()
+        scaled = Observations(values / scale, observed)
+        noise = ProductTruncatedNormal.fit(scaled)
+        order = torch.randperm(scaled.num_rows, generator=generator)
+        rows = order.tensor_split(num_folds)
+        uniforms = noise_uniforms(
+            scaled.num_rows * noise_ratio, scaled.num_columns, noise_draws, generator
+        )
+        points = uniforms.split([len(fold) * noise_ratio for fold in rows])
+        folds = tuple(
+            ContrastiveSample(
+                (
+                    *data_blocks(scaled, fold, noise, NUM_DRAWS, generator),
+                    *noise_blocks(scaled, fold, noise, fold_points),
+                ),
+                len(fold),
+                float(noise_ratio),
+            )
+            for fold, fold_points in zip(rows, points, strict=True)
+        )
+        return cls(scaled, scale, noise, folds, noise_draws, generator)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows with something observed."""
+        return self.observations.num_rows
+
+    def sample(self) -> ContrastiveSample:
+        """Return all folds together."""
+        return ContrastiveSample.joined(self.folds)
+
+    def sample_with_more_noise(self) -> ContrastiveSample:
+        """Return all folds with `FINAL_NOISE_FACTOR` times as much noise; the first part stays."""
+        sample = self.sample()
+        rows = torch.arange(self.num_rows)
+        num_points = round((FINAL_NOISE_FACTOR - 1) * sample.nu * self.num_rows)
+        uniforms = noise_uniforms(
+            num_points, self.observations.num_columns, self.noise_draws, self.generator
+        )
+        blocks = noise_blocks(self.observations, rows, self.noise, uniforms)
+        return sample.with_more_noise(blocks, FINAL_NOISE_FACTOR * sample.nu)
+
+    def without(self, fold: int) -> ContrastiveSample:
+        """Return all folds but one."""
+        return ContrastiveSample.joined(self.folds[:fold] + self.folds[fold + 1 :])
+
+    def penalty(
+        self, strength: float | None, kind: PenaltyKind, linear: str, num_rows: int
+    ) -> Penalty:
+        """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all.
+
+        k0 is 1 / mean(x²) without a linear term. With one, it is 1 / var(x): the linear term then
+        accounts for the mean.
+        """
+        if linear == "free":
+            observed = self.observations.observed
+            counts = observed.sum(dim=0)
+            values = self.observations.values
+            mean = values.sum(dim=0) / counts
+            inverse_k0 = ((values - mean) * observed).square().sum(dim=0) / counts
+        else:
+            inverse_k0 = torch.ones_like(self.scale)
+        return Penalty(strength or 0.0, kind, inverse_k0, num_rows)
+
+    def start(self, linear: str) -> Tensor:
+        """Return A of a model without interactions: the noise itself where h is free."""
+        if linear == "free":
+            mu, sigma = self.noise.mu, self.noise.sigma
+        else:
+            # The half-normal with the mean square of each column.
+            mu, sigma = torch.zeros_like(self.scale), torch.ones_like(self.scale)
+        precision = sigma**-2
+        log_partition = (
+            0.5 * mu.square() * precision
+            + torch.log(sigma)
+            + 0.5 * math.log(2 * math.pi)
+            + truncated_normal.log_mass(mu, sigma)
+        ).sum()
+        return TruncatedGaussian(torch.diag(precision), mu * precision, log_partition).augmented()
+
+    def is_free(self, linear: str) -> Tensor:
+        """Return which entries of A (d + 1, d + 1) are estimated."""
+        size = len(self.scale) + 1
+        free = torch.ones(size, size, dtype=torch.bool)
+        if linear == "zero":
+            free[:-1, -1] = free[-1, :-1] = False
+        return free
+
+
+def num_parameters(num_columns: int) -> int:
+    """Return the number of entries of K, h and c."""
+    return num_columns * (num_columns + 1) // 2 + num_columns + 1

@@ -1,0 +1,116 @@
+"""The contrastive sample: the data, and noise that carries the data's own missingness."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vnce_engine import truncated_normal
+from vnce_engine.blocks import BLOCK_WIDTH, Block
+from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_uniforms
+from vnce_engine.observations import Observations
+
+# Keeps stratified uniforms inside (0, 1) after rounding.
+_EDGE = 2.0**-40
+
+
+@dataclass(frozen=True)
+class ContrastiveSample:
+    """Blocks of data rows, and of `nu` noise rows for each of them, for theta to tell apart."""
+
+    blocks: tuple[Block, ...]
+    num_rows: int
+    """The number of data rows, n."""
+    nu: float
+
+    @classmethod
+    def joined(cls, samples: Sequence["ContrastiveSample"]) -> "ContrastiveSample":
+        """Join samples of different rows and one `nu`; their blocks are shared, not copied."""
+        blocks = tuple(block for sample in samples for block in sample.blocks)
+        return cls(blocks, sum(sample.num_rows for sample in samples), samples[0].nu)
+
+    def with_more_noise(self, blocks: Sequence[Block], nu: float) -> "ContrastiveSample":
+        """Return the sample with further noise `blocks`, so that `nu` is the ratio now."""
+        return ContrastiveSample((*self.blocks, *blocks), self.num_rows, nu)
+
+
+def data_blocks(
+    observations: Observations,
+    rows: Tensor,
+    noise: ProductTruncatedNormal,
+    num_draws: int,
+    generator: torch.Generator,
+) -> list[Block]:
+    """Return blocks of the given data rows, `num_draws` stratified draws for each missing cell.
+
+    A block of rows without missing cells keeps one draw, as all would be alike.
+    """
+    width = max(1, BLOCK_WIDTH // num_draws)
+    blocks = []
+    for owner in rows.split(width):
+        values, observed = observations.values[owner], observations.observed[owner]
+        num_missing = int((~observed).sum())
+        draws = num_draws if num_missing else 1
+        uniforms = _stratified_uniforms(draws, num_missing, generator)
+        blocks.append(_block(False, values, observed, uniforms, owner, noise))
+    return blocks
+
+
+def noise_blocks(
+    observations: Observations, rows: Tensor, noise: ProductTruncatedNormal, uniforms: Tensor
+) -> list[Block]:
+    """Return blocks of noise rows, one for each row of `uniforms` (r * n, d), masked like data.
+
+    The r-fold repeated `rows` (n,) lend their masks. A row's uniforms give its noise values where
+    the mask is observed and drive its draws from q where it is not, so that evenly spread points
+    stay evenly spread in the completed rows.
+    """
+    owners = rows.repeat(uniforms.shape[0] // rows.shape[0])
+    blocks = []
+    for owner, points in zip(owners.split(BLOCK_WIDTH), uniforms.split(BLOCK_WIDTH), strict=True):
+        observed = observations.observed[owner]
+        cells = points.mT[~observed.mT].unsqueeze(0)
+        blocks.append(_block(True, noise.sample(points), observed, cells, owner, noise))
+    return blocks
+
+
+def noise_uniforms(
+    num_points: int, num_columns: int, draws: str, generator: torch.Generator
+) -> Tensor:
+    """Return (num_points, num_columns) uniforms, a scrambled Sobol sequence or plain random."""
+    if draws == "random":
+        return random_uniforms(num_points, num_columns, generator)
+    seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
+    return sobol_uniforms(num_points, num_columns, seed)
+
+
+def _stratified_uniforms(num_draws: int, num_cells: int, generator: torch.Generator) -> Tensor:
+    """Return (num_draws, num_cells) uniforms, each cell with one in every equal part of (0, 1).
+
+    Three draws stratified like this have far less spread than three independent ones.
+    """
+    shape = (num_draws, num_cells)
+    strata = torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=0)
+    jitter = torch.rand(shape, generator=generator, dtype=torch.float64).clamp(_EDGE, 1 - _EDGE)
+    return (strata + jitter) / num_draws
+
+
+def _block(
+    is_noise: bool,
+    values: Tensor,
+    observed: Tensor,
+    uniforms: Tensor,
+    owner: Tensor,
+    noise: ProductTruncatedNormal,
+) -> Block:
+    """Return a block of `values` (b, d), its q at the noise's own means to begin with."""
+    return Block.of_rows(
+        values,
+        observed,
+        column_mean=truncated_normal.moments(noise.mu, noise.sigma)[0],
+        is_noise=is_noise,
+        uniforms=uniforms,
+        owner=owner,
+        log_noise=noise.log_prob(values, observed),
+    )

@@ -1,0 +1,138 @@
+"""Choosing the linear term and the penalty's strength by rows held out of the fit."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from vnce_engine.cycles import Cycles
+from vnce_engine.mean_field import complete, log_ratios
+from vnce_engine.penalty import PenaltyKind
+from vnce_engine.problem import Problem
+from vnce_engine.progress import Progress
+from vnce_engine.result import LinearEvidence, PenaltyStep
+from vnce_engine.sample import ContrastiveSample
+
+# From strong to weak, about 1.8-fold steps.
+STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
+# At this strength the linear term is judged, before the strength is known.
+_TRIAL_STRENGTH = 0.3
+# A choice must gain this many standard errors over the simpler one.
+_STANDARD_ERRORS = 1.5
+# Of the three folds this many are held out in turn; the third would add little but time.
+_HELD_OUT_FOLDS = 2
+# The path ends after this many falls in a row of the held-out objective.
+_FALLS = 2
+# Fits that only compare are followed less far than the final one.
+_TOLERANCE = 1e-2
+_MAX_CYCLES = 15
+# q of held-out rows starts from far away.
+_SWEEPS = 3
+
+
+class PenaltyChoice(NamedTuple):
+    """The chosen strength, the path to it, and a point to start the final fit from."""
+
+    strength: float
+    path: tuple[PenaltyStep, ...]
+    augmented: Tensor
+
+
+def held_out_objective(sample: ContrastiveSample, augmented: Tensor, num_rows: int) -> Tensor:
+    """Return each data row's share of the VNCE objective, control variates included.
+
+    Shape (num_rows,): by data row, 0 where `sample` does not hold the row.
+    """
+    log_nu = math.log(sample.nu)
+    total = augmented.new_zeros(num_rows)
+    for block in sample.blocks:
+        completion = complete(block, augmented, log_nu, _SWEEPS)
+        logits = log_ratios(block, augmented) - log_nu
+        terms = logsigmoid(-logits if block.is_noise else logits).mean(dim=0)
+        total.index_add_(0, block.owner, terms + completion.row_control)
+    return total
+
+
+def choose_linear(
+    problem: Problem, kind: PenaltyKind, progress: Progress
+) -> tuple[str, LinearEvidence]:
+    """Fit with and without h to two folds; keep h if the third gains more than 1.5 SE by it."""
+    held_out = problem.folds[0]
+    training = problem.without(0)
+    values = {}
+    for position, linear in enumerate(("zero", "free")):
+        progress.enter_part(position / 2, (position + 1) / 2)
+        cycles = Cycles(problem.start(linear), progress)
+        penalty = problem.penalty(_TRIAL_STRENGTH, kind, linear, training.num_rows)
+        cycles.run(training, penalty, problem.is_free(linear), _TOLERANCE, _MAX_CYCLES)
+        values[linear] = held_out_objective(held_out, cycles.augmented, problem.num_rows)
+    gain, standard_error = _mean_and_error(values["free"] - values["zero"], [held_out])
+    rule = f"free if the gain exceeds {_STANDARD_ERRORS} standard errors"
+    choice = "free" if gain > _STANDARD_ERRORS * standard_error else "zero"
+    return choice, LinearEvidence(gain, standard_error, rule)
+
+
+def choose_penalty(
+    problem: Problem, kind: PenaltyKind, linear: str, progress: Progress
+) -> PenaltyChoice:
+    """Follow the path from strong to weak penalties; return the strongest that is good enough.
+
+    That is the largest strength whose held-out objective is within 1.5 standard errors (of the
+    row-by-row difference) of the best. Folds, noise and uniforms are the same for all strengths.
+    """
+    folds = range(_HELD_OUT_FOLDS)
+    held_out = [problem.folds[fold] for fold in folds]
+    fits = [Cycles(problem.start(linear), progress) for _ in folds]
+    values: list[Tensor] = []
+    points: list[Tensor] = []
+    for position, strength in enumerate(STRENGTHS):
+        total = torch.zeros(problem.num_rows, dtype=torch.float64)
+        for fold in folds:
+            part = position * len(folds) + fold
+            num_parts = len(STRENGTHS) * len(folds)
+            progress.enter_part(part / num_parts, (part + 1) / num_parts)
+            training = problem.without(fold)
+            penalty = problem.penalty(strength, kind, linear, training.num_rows)
+            fits[fold].run(training, penalty, problem.is_free(linear), _TOLERANCE, _MAX_CYCLES)
+            total += held_out_objective(held_out[fold], fits[fold].augmented, problem.num_rows)
+        values.append(total)
+        points.append(fits[0].augmented)
+        if _has_fallen(values):
+            break
+    path, chosen = _path(values, held_out)
+    return PenaltyChoice(STRENGTHS[chosen], path, points[chosen])
+
+
+def _has_fallen(values: Sequence[Tensor]) -> bool:
+    """Return whether the last values of the path fell, one after the other."""
+    recent = [float(value.sum()) for value in values[-_FALLS - 1 :]]
+    return len(recent) > _FALLS and all(b < a for a, b in pairwise(recent))
+
+
+def _path(
+    values: Sequence[Tensor], held_out: Sequence[ContrastiveSample]
+) -> tuple[tuple[PenaltyStep, ...], int]:
+    best = max(range(len(values)), key=lambda i: float(values[i].sum()))
+    gaps = [_mean_and_error(values[best] - value, held_out) for value in values]
+    chosen = next(i for i, (gap, error) in enumerate(gaps) if gap <= _STANDARD_ERRORS * error)
+    num_rows = sum(fold.num_rows for fold in held_out)
+    steps = tuple(
+        PenaltyStep(STRENGTHS[i], float(value.sum()) / num_rows, gaps[i][1], i == chosen)
+        for i, value in enumerate(values)
+    )
+    return steps, chosen
+
+
+def _mean_and_error(
+    differences: Tensor, held_out: Sequence[ContrastiveSample]
+) -> tuple[float, float]:
+    """Return the mean over held-out rows of row-wise differences, and its standard error."""
+    rows = torch.cat(
+        [block.owner for fold in held_out for block in fold.blocks if not block.is_noise]
+    )
+    chosen = differences[rows]
+    return float(chosen.mean()), float(chosen.std() / math.sqrt(len(rows)))
