@@ -18,6 +18,8 @@ from service.problems import ProblemItem
 
 # The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
 MIN_ROWS = 6
+# The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
+WEAKEST_SAFE_PENALTY = 0.03
 
 
 def num_parameters(num_variables: int) -> int:
@@ -49,11 +51,13 @@ def _of_the_table(
             message=f"At least {MIN_ROWS} rows with something observed are needed, got {rows}.",
             pointer="/dataset_id",
         )
-    needed = num_parameters(width)
-    if request.estimator.penalty is None and needed >= rows:
+    penalty = request.estimator.penalty
+    is_weak = penalty is None or (isinstance(penalty, float) and penalty < WEAKEST_SAFE_PENALTY)
+    if is_weak and num_parameters(width) >= rows:
         yield ProblemItem(
-            message=f"Without a penalty {width} variables need more than {needed} rows, got "
-            f'{rows}: set penalty to "auto" or to a number, or use fewer variables.',
+            message=f"With {num_parameters(width)} parameters and {rows} rows the estimates would "
+            f'be unbounded: set penalty to "auto" or to at least {WEAKEST_SAFE_PENALTY}, or use '
+            "fewer variables.",
             pointer="/estimator/penalty",
         )
     match request.estimator:

@@ -15,6 +15,11 @@ from service.jobs.specs import MAX_SEED, JobCreate, JobSpec
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 BYTES_PER_NUMBER = 8
+_MEANING_OF_GAPS = {
+    "vnce": "The result is valid if cells are missing completely at random.",
+    "nce": "Missing cells are filled in, or their rows left out, before the fit, which biases it "
+    "the more, the more cells are missing.",
+}
 
 
 @dataclass(frozen=True)
@@ -137,13 +142,8 @@ def _warnings(plan: Plan) -> list[PlanWarning]:
     ]
     with_gaps = [column.name for column in plan.columns if column.n_missing > 0]
     if with_gaps:
-        found.append(
-            PlanWarning(
-                code="missing-cells",
-                message="The result is valid if cells are missing completely at random.",
-                columns=with_gaps,
-            )
-        )
+        message = _MEANING_OF_GAPS[plan.spec.estimator.kind]
+        found.append(PlanWarning(code="missing-cells", message=message, columns=with_gaps))
     with_limits = [c.name for c in plan.columns if c.n_censored + c.n_unknown > 0]
     if with_limits:
         found.append(

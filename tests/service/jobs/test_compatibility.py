@@ -84,14 +84,18 @@ def test_zeros_are_refused_by_the_log_normal_family_alone() -> None:
     assert (reason.column, reason.count) == ("c", 2)
 
 
-def test_fit_without_a_penalty_needs_more_rows_than_parameters() -> None:
+@pytest.mark.parametrize("penalty", [None, 0.01])
+def test_fit_with_little_or_no_penalty_needs_more_rows_than_parameters(
+    penalty: float | None,
+) -> None:
     # K has 6 free numbers, h has 3, and c is one.
     assert num_parameters(3) == 10
-    unpenalised = {"kind": "vnce", "penalty": None}
-    assert judge(with_cells(), estimator=unpenalised) == []
-    ten_rows = [f"{good},{row}" for row, good in enumerate(GOOD[:10])]
-    [reason] = judge_table(["a,b,c", *ten_rows], estimator=unpenalised)
+    estimator = {"kind": "vnce", "penalty": penalty}
+    assert judge(with_cells(), estimator=estimator) == []
+    ten_rows = ["a,b,c", *(f"{good},{row}" for row, good in enumerate(GOOD[:10]))]
+    [reason] = judge_table(ten_rows, estimator=estimator)
     assert reason.pointer == "/estimator/penalty"
+    assert judge_table(ten_rows, estimator={"kind": "vnce", "penalty": 0.03}) == []
 
 
 def test_one_variable_makes_no_network() -> None:
