@@ -1,0 +1,126 @@
+"""The client that is generated from `openapi.yaml` installs, and does the main job."""
+
+import importlib
+import io
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from worker.embedded import RunningService
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(sys.executable).parent
+WAIT_SECONDS = 120
+# Loads a part of the client, such as `api.jobs.create_job`.
+Load = Callable[[str], Any]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generate the client as `make client` does, install it, and return where it lies."""
+    folder = tmp_path_factory.mktemp("client")
+    generate = [PROGRAMS / "openapi-python-client", "generate", "--meta", "setup"]
+    generate += ["--path", ROOT / "openapi.yaml", "--config", ROOT / "client.yaml"]
+    generate += ["--output-path", folder / "source", "--fail-on-warning"]
+    # The generator calls ruff.
+    path = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        generate, capture_output=True, text=True, timeout=120, env={**os.environ, "PATH": path}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    install = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps"]
+    install += ["--no-build-isolation", "--target", folder / "target", folder / "source"]
+    done = subprocess.run(install, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "target"
+
+
+@pytest.fixture
+def load(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    monkeypatch.syspath_prepend(str(installed))
+    return lambda name: importlib.import_module(f"vnce_client.{name}")
+
+
+@pytest.fixture
+def api(load: Load, live_service: RunningService) -> Iterator[Any]:
+    """Yield the generated client's connection to the live service."""
+    client = load("client").Client(
+        base_url=live_service.url,
+        raise_on_unexpected_status=True,
+        httpx_args={"trust_env": False},  # no proxy on the way to loopback
+    )
+    with client:
+        yield client
+
+
+def as_csv(table: np.ndarray) -> bytes:
+    lines = [",".join("" if np.isnan(cell) else repr(float(cell)) for cell in row) for row in table]
+    return "\n".join(["a,b,c,d,e", *lines]).encode()
+
+
+def test_upload_job_poll_result_and_roc_through_the_client(
+    load: Load, api: Any, small_table: np.ndarray
+) -> None:
+    models = load("models")
+    content = as_csv(small_table)
+
+    file = load("types").File(payload=io.BytesIO(content), file_name="small.csv")
+    dataset = load("api.datasets.create_dataset").sync(client=api, body=file, name="small.csv")
+    assert isinstance(dataset, models.DatasetRead)
+    assert dataset.n_rows == len(small_table)
+    download = load("api.datasets.download_dataset").sync(dataset.id, client=api)
+    assert download.payload.read() == content
+
+    edge = models.TruthEdge(source="b", target="a")
+    truth = models.EdgeListCreate(kind="edges", edges=[edge])
+    put = load("api.datasets.put_ground_truth").sync(dataset.id, client=api, body=truth)
+    assert isinstance(put, models.GroundTruthRead)
+
+    estimator = models.VnceEstimatorCreate(kind="vnce", penalty=1.0)
+    body = models.EstimationJobCreate(
+        kind="estimation", dataset_id=dataset.id, estimator=estimator, seed=7
+    )
+    job = load("api.jobs.create_job").sync(client=api, body=body, idempotency_key="from-the-client")
+    assert isinstance(job, models.JobRead)
+    assert job.spec.estimator.penalty == 1.0
+
+    deadline = time.monotonic() + WAIT_SECONDS
+    while job.state in (models.JobState.QUEUED, models.JobState.RUNNING):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        job = load("api.jobs.get_job").sync(job.id, client=api)
+    assert job.state == models.JobState.SUCCEEDED, job.error
+
+    result = load("api.results.get_result").sync(job.id, client=api)
+    assert isinstance(result, models.ResultRead)
+    assert result.names == ["a", "b", "c", "d", "e"]
+    assert result.seed == 7
+    matrix = load("api.results.get_precision").sync(job.id, client=api)
+    assert matrix.values == result.precision
+    graph = load("api.results.list_edges").sync(job.id, client=api)
+    assert len(graph.edges) == 10
+    roc = load("api.results.get_roc").sync(job.id, client=api)
+    assert isinstance(roc, models.RocRead)
+    assert (roc.num_true_edges, roc.num_pairs) == (1, 10)
+    npy = load("api.results.download_precision").sync(
+        job.id, client=api, format_=models.TableFormat.NPY
+    )
+    np.testing.assert_array_equal(np.load(npy.payload), np.array(result.precision))
+    figure = load("api.results.get_figure").sync(job.id, models.Figure.NETWORK, client=api)
+    assert b"<svg" in figure.payload.read()
+
+
+def test_error_comes_as_a_typed_problem(load: Load, api: Any) -> None:
+    models = load("models")
+    problem = load("api.jobs.get_job").sync("job_x", client=api)
+    assert isinstance(problem, models.Problem)
+    assert problem.code == models.ProblemCode.NOT_FOUND
