@@ -1,0 +1,179 @@
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.database import Database
+from service.jobs import leases, repository
+from service.jobs.leases import Claim
+from service.jobs.records import JobRecord, JobState
+from vnce_engine.result import FitStep
+from worker.endings import StopReason
+from worker.lease_keeper import LeaseKeeper
+from worker.settings import WorkerSettings
+
+ReadJob = Callable[[str], JobRecord]
+MakeKeeper = Callable[..., LeaseKeeper]
+
+
+@pytest.fixture
+def claim(database: Database, add_job: Callable[..., str]) -> Claim:
+    job_id = add_job()
+    with database.transaction() as session:
+        claim = leases.claim(session, job_id, lease_seconds=30)
+    assert claim is not None
+    return claim
+
+
+@pytest.fixture
+def make_keeper(
+    database: Database, claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., LeaseKeeper]:
+    monkeypatch.setattr("worker.lease_keeper.TICK_SECONDS", 0.01)
+
+    def make(**options: Any) -> LeaseKeeper:
+        hooks = {
+            "is_shutting_down": options.pop("is_shutting_down", lambda: False),
+            "end_process": options.pop("end_process", lambda: None),
+        }
+        on = options.pop("database", database)
+        fast = {"heartbeat_seconds": 0.02, "progress_seconds": 0.02, "cancel_grace_seconds": 30}
+        return LeaseKeeper(on, claim, WorkerSettings(**(fast | options)), **hooks)
+
+    return make
+
+
+def step(fraction: float, objective: float | None = None) -> FitStep:
+    return FitStep(stage="fit", fraction=fraction, iteration=1, objective=objective)
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def request_cancellation(database: Database, job_id: str) -> None:
+    with database.transaction() as session:
+        assert repository.request_cancellation(session, job_id)
+
+
+def test_progress_is_stored_while_the_fit_runs(
+    make_keeper: MakeKeeper, claim: Claim, read_job: ReadJob
+) -> None:
+    with make_keeper() as keeper:
+        assert keeper.report(step(0.25, objective=-1.5)) is False
+        wait_for(lambda: read_job(claim.job_id).progress)
+    assert read_job(claim.job_id).progress == {
+        "stage": "fit",
+        "fraction": 0.25,
+        "iteration": 1,
+        "objective": -1.5,
+    }
+
+
+def test_the_stored_fraction_never_falls(
+    make_keeper: MakeKeeper, claim: Claim, read_job: ReadJob
+) -> None:
+    def stored() -> float:
+        return (read_job(claim.job_id).progress or {}).get("fraction", 0.0)
+
+    with make_keeper() as keeper:
+        keeper.report(step(0.5))
+        wait_for(lambda: stored() == 0.5)
+        keeper.report(FitStep(stage="export", fraction=0.1, iteration=2, objective=None))
+        wait_for(lambda: (read_job(claim.job_id).progress or {})["stage"] == "export")
+        assert stored() == 0.5
+
+
+def test_the_lease_is_renewed_for_as_long_as_the_body_runs(
+    make_keeper: MakeKeeper, claim: Claim, database: Database
+) -> None:
+    with make_keeper(lease_seconds=1) as keeper:
+        time.sleep(1.5)
+        with database.transaction() as session:
+            assert leases.claim(session, claim.job_id, lease_seconds=30) is None
+        assert keeper.stop_reason is None
+
+
+def test_a_requested_cancel_stops_the_fit(
+    make_keeper: MakeKeeper, claim: Claim, database: Database
+) -> None:
+    with make_keeper() as keeper:
+        request_cancellation(database, claim.job_id)
+        wait_for(lambda: keeper.report(step(0.1)))
+    assert keeper.stop_reason is StopReason.CANCEL_REQUESTED
+
+
+def test_a_lost_lease_stops_the_fit(
+    make_keeper: MakeKeeper, claim: Claim, database: Database
+) -> None:
+    with database.transaction() as session:
+        assert leases.release(session, claim.job_id, claim.token)
+    with make_keeper() as keeper:
+        wait_for(lambda: keeper.report(step(0.1)))
+    assert keeper.stop_reason is StopReason.LEASE_LOST
+
+
+def test_a_shutdown_stops_the_fit(make_keeper: MakeKeeper) -> None:
+    with make_keeper(is_shutting_down=lambda: True) as keeper:
+        wait_for(lambda: keeper.report(step(0.1)))
+    assert keeper.stop_reason is StopReason.SHUTDOWN
+
+
+def test_the_time_limit_stops_the_fit(make_keeper: MakeKeeper) -> None:
+    with make_keeper(job_seconds=0.05) as keeper:
+        wait_for(lambda: keeper.report(step(0.1)))
+    assert keeper.stop_reason is StopReason.TIME_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("hooks", "state", "attempt"),
+    [
+        ({"is_shutting_down": lambda: True}, JobState.QUEUED, 0),
+        ({"job_seconds": 0.01}, JobState.FAILED, 1),
+    ],
+)
+def test_a_fit_that_does_not_stop_ends_with_its_process_after_its_end_was_written(
+    make_keeper: MakeKeeper,
+    claim: Claim,
+    read_job: ReadJob,
+    hooks: dict[str, Any],
+    state: JobState,
+    attempt: int,
+) -> None:
+    seen: list[JobRecord] = []
+    ended = threading.Event()
+
+    def end_process() -> None:
+        seen.append(read_job(claim.job_id))
+        ended.set()
+
+    with make_keeper(cancel_grace_seconds=0.05, end_process=end_process, **hooks):
+        assert ended.wait(10)
+    assert (seen[0].state, seen[0].attempt) == (state, attempt)
+
+
+def test_a_cancelled_fit_that_does_not_stop_is_cancelled_all_the_same(
+    make_keeper: MakeKeeper, claim: Claim, database: Database, read_job: ReadJob
+) -> None:
+    ended = threading.Event()
+    with make_keeper(cancel_grace_seconds=0.05, end_process=ended.set):
+        request_cancellation(database, claim.job_id)
+        assert ended.wait(10)
+    assert read_job(claim.job_id).state == JobState.CANCELLED
+
+
+def test_heartbeats_outlast_a_database_that_is_away(
+    make_keeper: MakeKeeper, claim: Claim, leaving_database: Any, read_job: ReadJob
+) -> None:
+    leaving_database.is_away = True
+    with make_keeper(database=leaving_database) as keeper:
+        keeper.report(step(0.7))
+        wait_for(lambda: leaving_database.num_refused >= 3)
+        assert keeper.stop_reason is None
+        leaving_database.is_away = False
+        wait_for(lambda: read_job(claim.job_id).progress)

@@ -1,0 +1,137 @@
+"""The thread that keeps a running job's lease, stores its progress and hears what to stop for."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from service.database import Database
+from service.jobs import leases
+from service.jobs.leases import Claim, Progress
+from vnce_engine.result import FitStep
+from worker.endings import Stopped, StopReason, record
+from worker.patience import UNREACHABLE, patiently
+from worker.settings import WorkerSettings
+
+TICK_SECONDS = 0.1
+
+logger = logging.getLogger("worker")
+
+
+class LeaseKeeper:
+    """Holds a claimed job for the body of a `with` statement.
+
+    The fit calls `report` at each of its steps and stops when that returns True; `stop_reason`
+    says why. Torch and BLAS let go of the interpreter, so the thread also runs during long calls.
+    A fit that does not stop within the grace period is ended with its process, after the job's
+    end was written.
+
+    A heartbeat that the database does not answer is tried again at the next turn, for as long as
+    the fit runs: only the database can say that the lease is lost.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        claim: Claim,
+        settings: WorkerSettings,
+        *,
+        is_shutting_down: Callable[[], bool],
+        end_process: Callable[[], None],
+    ) -> None:
+        self.stop_reason: StopReason | None = None
+        self._database = database
+        self._claim = claim
+        self._settings = settings
+        self._is_shutting_down = is_shutting_down
+        self._end_process = end_process
+        self._progress: Progress | None = None
+        self._stored_progress: Progress | None = None
+        self._body_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"lease of {claim.job_id}")
+
+    def report(self, step: FitStep) -> bool:
+        """Take note of a step of the fit; return whether the fit is to stop."""
+        reached = self._progress.fraction if self._progress else 0.0
+        self._progress = Progress(
+            stage=step.stage,
+            fraction=max(step.fraction, reached),
+            iteration=step.iteration,
+            objective=step.objective,
+        )
+        return self.stop_reason is not None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._body_ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        started = beaten = time.monotonic()
+        stopped: float | None = None
+        while not self._body_ended.wait(TICK_SECONDS):
+            if time.monotonic() - beaten >= self._pause():
+                beaten = time.monotonic()
+                self._beat()
+            now = time.monotonic()
+            self._decide(now - started)
+            if self.stop_reason is not None:
+                stopped = stopped or now
+                if now - stopped > self._settings.cancel_grace_seconds:
+                    self._give_up(self.stop_reason)
+                    return
+
+    def _pause(self) -> float:
+        """Return how long after the last heartbeat the next is due."""
+        heartbeat_seconds = self._settings.heartbeat_seconds
+        if self._progress is self._stored_progress:
+            return heartbeat_seconds
+        return min(self._settings.progress_seconds, heartbeat_seconds)
+
+    def _beat(self) -> None:
+        progress = self._progress
+        news = None if progress is self._stored_progress else progress
+        lease_seconds = self._settings.lease_seconds
+        try:
+            with self._database.transaction() as session:
+                answer = leases.heartbeat(
+                    session, self._claim.job_id, self._claim.token, lease_seconds, news
+                )
+        except UNREACHABLE as error:
+            logger.warning("job %s: no heartbeat: %s", self._claim.job_id, error)
+            return
+        self._stored_progress = progress
+        if not answer.owned:
+            self.stop_reason = StopReason.LEASE_LOST
+        elif answer.cancel_requested:
+            self.stop_reason = StopReason.CANCEL_REQUESTED
+
+    def _decide(self, seconds_run: float) -> None:
+        if self.stop_reason is not None:
+            return
+        if self._is_shutting_down():
+            self.stop_reason = StopReason.SHUTDOWN
+        elif seconds_run > self._settings.job_seconds:
+            self.stop_reason = StopReason.TIME_LIMIT
+
+    def _give_up(self, reason: StopReason) -> None:
+        logger.warning("job %s: did not stop (%s), ending its process", self._claim.job_id, reason)
+
+        def write_end() -> None:
+            with self._database.transaction() as session:
+                record(session, self._claim, Stopped(reason))
+
+        try:
+            patiently(write_end, self._settings.lease_seconds)
+        finally:
+            self._end_process()
