@@ -12,6 +12,8 @@ from service.datasets.schemas import DatasetModel
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 _MOST_ITEMS = 100
+# fail_fast, here and below: a million wrong items would take the server minutes to list.
+_Row = Annotated[list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True)]
 
 
 class TruthEdge(BaseModel):
@@ -30,8 +32,9 @@ class EdgeListCreate(BaseModel):
 
     kind: Literal["edges"] = Field(description="`edges`.")
     edges: list[TruthEdge] = Field(
+        fail_fast=True,
         description="Each pair once. Directed graphs are refused: send the moral graph, in which "
-        "the parents of a common child are joined and directions are gone."
+        "the parents of a common child are joined and directions are gone.",
     )
 
 
@@ -41,13 +44,14 @@ class AdjacencyCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["adjacency"] = Field(description="`adjacency`.")
-    names: list[str] | None = Field(
+    names: Annotated[list[str], Field(fail_fast=True)] | None = Field(
         default=None,
         description="Variables of the rows and columns, every one of the data set once; left out: "
         "in the data set's order.",
     )
-    matrix: list[list[Annotated[int, Field(ge=0, le=1)]]] = Field(
-        description="1 where two variables are joined, else 0; symmetric, with a diagonal of 0."
+    matrix: list[_Row] = Field(
+        fail_fast=True,
+        description="1 where two variables are joined, else 0; symmetric, with a diagonal of 0.",
     )
 
 
