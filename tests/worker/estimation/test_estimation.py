@@ -1,0 +1,214 @@
+import json
+from collections.abc import Callable
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from service.datasets.cells import CELL_SCHEMA
+from service.problems import ProblemCode
+from service.results.formats import GraphFormat, TableFormat, media_type
+from service.results.outcome import Outcome
+from service.results.vocabulary import FitStatus
+from vnce_engine.result import FitStep
+from worker.estimation import (
+    EstimationRequest,
+    FitCancelledError,
+    JobFailedError,
+    estimate,
+)
+from worker.fitted import to_array
+from worker.result_files import addresses
+
+MakeRequest = Callable[..., EstimationRequest]
+RING = [["a", "体重"], ["体重", "=c"], ["=c", "d d"], ["a", "d d"]]
+
+
+def ignore(step: FitStep) -> None:
+    pass
+
+
+def files_of(outcome: Outcome) -> dict[str, bytes]:
+    return {artefact.name: artefact.content for artefact in outcome.artefacts}
+
+
+def load(outcome: Outcome, name: str) -> np.ndarray:
+    return np.load(BytesIO(files_of(outcome)[name]))
+
+
+def failure(request: EstimationRequest) -> JobFailedError:
+    with pytest.raises(JobFailedError) as caught:
+        estimate(request, ignore)
+    return caught.value
+
+
+@pytest.fixture(scope="module")
+def outcome(make_request: MakeRequest) -> Outcome:
+    return estimate(make_request(ground_truth=RING), ignore)
+
+
+def test_document_edges_and_files_tell_the_same_numbers(outcome: Outcome) -> None:
+    document = outcome.document
+    precision = np.array(document.precision)
+    assert np.array_equal(load(outcome, "precision.npy"), precision)
+    rho = load(outcome, "partial-correlations.npy")
+    assert np.array_equal(rho, rho.T)
+    place = {name: i for i, name in enumerate(document.names)}
+    for edge in outcome.edges:
+        i, j = place[edge.source], place[edge.target]
+        assert edge.precision == precision[i, j]
+        assert edge.partial_correlation == rho[i, j]
+        assert edge.selected == (abs(rho[i, j]) >= document.edge_rule.threshold)
+
+
+def test_edges_are_all_pairs_ranked_and_counted(outcome: Outcome, small_table: pa.Table) -> None:
+    sizes = [abs(edge.partial_correlation) for edge in outcome.edges]
+    assert len(sizes) == 6
+    assert sizes == sorted(sizes, reverse=True)
+    both = (
+        small_table.column("a").is_valid().to_numpy()
+        & small_table.column("=c").is_valid().to_numpy()
+    )
+    edge = next(edge for edge in outcome.edges if {edge.source, edge.target} == {"a", "=c"})
+    assert edge.n_pairwise == both.sum()
+
+
+def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table: pa.Table) -> None:
+    X, completed = to_array(small_table), load(outcome, "imputations.npy")
+    observed = ~np.isnan(X)
+    assert completed[observed].tobytes() == X[observed].tobytes()
+    assert np.isfinite(completed).all()
+    imputed = json.loads(files_of(outcome)["imputations.json"])["imputed"]
+    assert len(imputed) == (~observed).sum() == outcome.document.counts.num_missing
+
+
+@pytest.mark.parametrize("truth", [None, RING])
+def test_every_file_that_the_api_hands_out_is_made_and_no_other(
+    make_request: MakeRequest, truth: list[list[str]] | None
+) -> None:
+    outcome = estimate(make_request(ground_truth=truth), ignore)
+    assert set(files_of(outcome)) == set(addresses(has_truth=truth is not None))
+
+
+def test_files_have_the_media_types_that_the_api_declares(outcome: Outcome) -> None:
+    made = {artefact.name: artefact.media_type for artefact in outcome.artefacts}
+    for table_format in TableFormat:
+        assert made[f"imputations.{table_format}"] == media_type(table_format)
+    for graph_format in GraphFormat:
+        assert made[f"graph.{graph_format}"] == media_type(graph_format)
+
+
+def test_nothing_in_json_is_not_a_number(outcome: Outcome) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    for name, content in files_of(outcome).items():
+        if name.endswith(".json"):
+            json.loads(content, parse_constant=refuse)
+    json.loads(outcome.document.model_dump_json(), parse_constant=refuse)
+
+
+def test_scores_are_those_of_the_curves(outcome: Outcome) -> None:
+    for score in outcome.document.scores:
+        assert json.loads(files_of(outcome)[f"roc/{score.score}.json"])["auc"] == score.auc
+        assert score.auc is not None
+
+
+def test_the_same_request_gives_the_same_result(
+    make_request: MakeRequest, outcome: Outcome
+) -> None:
+    again = estimate(make_request(ground_truth=RING), ignore)
+    assert files_of(again) == files_of(outcome)
+    timeless = {"exclude": {"timing"}}
+    assert again.document.model_dump(**timeless) == outcome.document.model_dump(**timeless)
+
+
+def test_only_the_chosen_variables_are_used(make_request: MakeRequest) -> None:
+    outcome = estimate(make_request(ground_truth=RING, variables=["a", "体重", "d d"]), ignore)
+    assert outcome.document.names == ["a", "体重", "d d"]
+    curve = json.loads(files_of(outcome)["roc/abs_precision.json"])
+    assert (curve["num_pairs"], curve["num_true_edges"]) == (3, 2)
+
+
+def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
+    model = {"kind": "truncated-gaussian", "linear": "auto"}
+    document = estimate(make_request(model=model, estimator={"kind": "vnce"}), ignore).document
+    assert document.linear.evidence is not None
+    assert [step.strength for step in document.penalty.path if step.chosen] == [
+        document.penalty.strength
+    ]
+
+
+def test_nce_fills_and_says_what_it_was_asked(make_request: MakeRequest) -> None:
+    estimator = {"kind": "nce", "imputation": "mean", "penalty": 1.0}
+    outcome = estimate(make_request(estimator=estimator), ignore)
+    assert outcome.document.convergence.converged
+    assert np.isfinite(load(outcome, "imputations.npy")).all()
+
+
+def test_a_fit_without_iterations_left_succeeds_and_says_so(make_request: MakeRequest) -> None:
+    estimator = {"kind": "vnce", "penalty": 1.0, "max_iter": 1}
+    convergence = estimate(make_request(estimator=estimator), ignore).document.convergence
+    assert convergence.status is FitStatus.MAX_ITERATIONS
+    assert not convergence.converged
+    assert "max_iter" in convergence.message
+
+
+def test_progress_goes_through_every_stage_and_never_falls(make_request: MakeRequest) -> None:
+    steps: list[FitStep] = []
+    estimate(make_request(), steps.append)
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0.0, 1.0)
+    stages = list(dict.fromkeys(step.stage for step in steps))
+    assert stages == ["prepare", "fit", "export"]
+
+
+@pytest.mark.parametrize("stage", ["prepare", "fit", "export"])
+def test_a_fit_that_is_told_to_stop_stops(make_request: MakeRequest, stage: str) -> None:
+    steps: list[FitStep] = []
+
+    def stop(step: FitStep) -> bool:
+        steps.append(step)
+        return step.stage == stage
+
+    with pytest.raises(FitCancelledError):
+        estimate(make_request(), stop)
+    assert [step.stage for step in steps].count(stage) == 1
+
+
+def test_what_the_engine_refuses_fails_the_job_and_names_the_column(
+    make_request: MakeRequest, small_table: pa.Table
+) -> None:
+    negative = pa.array(np.where(np.arange(120) == 7, -1.0, 1.0) * np.arange(120))
+    table = small_table.set_column(3, "depth", negative)
+    problem = failure(make_request(table=table)).problem
+    assert problem.code is ProblemCode.INCOMPATIBLE_MODEL
+    assert "depth" in problem.detail
+
+
+CENSORED = pa.table(
+    [[3, 4, 9], ["a", "=c", "a"], ["<0.5", "ND", "<0.5"], [0.0, None, 0.0], [0.5, None, 0.5]],
+    schema=CELL_SCHEMA,
+)
+
+
+def test_cells_with_a_limit_are_refused_with_their_counts(make_request: MakeRequest) -> None:
+    problem = failure(make_request(cells=CENSORED)).problem
+    assert problem.code is ProblemCode.INCOMPATIBLE_MODEL
+    assert {(item.column, item.count) for item in problem.errors} == {("a", 2), ("=c", 1)}
+
+
+def test_cells_with_a_limit_taken_for_missing_leave_a_warning(make_request: MakeRequest) -> None:
+    document = estimate(make_request(cells=CENSORED, censored="missing"), ignore).document
+    assert document.counts.num_censored == 3
+    warning = document.warnings[0]
+    assert (warning.code, warning.columns) == ("censored-as-missing", ["a", "=c"])
+    assert "2 in a, 1 in =c" in warning.message
+
+
+def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> None:
+    document = estimate(make_request(cells=CENSORED, variables=["体重", "d d"]), ignore).document
+    assert document.counts.num_censored == 0
+    assert all(warning.code != "censored-as-missing" for warning in document.warnings)

@@ -1,0 +1,63 @@
+"""All files that a finished estimation leaves."""
+
+import numpy as np
+
+from service.results.outcome import Artefact
+from service.results.vocabulary import Figure
+from worker.exports.graph import graph_artefacts
+from worker.exports.media_types import MediaType
+from worker.exports.objective import objective_artefact
+from worker.exports.roc import roc_artefacts
+from worker.exports.tables import imputation_artefacts, matrix_artefacts
+from worker.figures.drawing import label
+from worker.figures.heatmap import heatmap_svg
+from worker.figures.network import network_svg
+from worker.figures.objective import objective_svg
+from worker.figures.roc import SCORE_LABELS, roc_svg
+from worker.fitted import FittedNetwork
+
+
+def make_artefacts(fitted: FittedNetwork) -> list[Artefact]:
+    """Return every file of the result; `worker.result_files.addresses` lists their names."""
+    spec, estimator = fitted.spec, fitted.estimator
+    names, transform = spec.variables, spec.model.transform
+    artefacts = [
+        *matrix_artefacts("precision", names, estimator.precision_, transform),
+        *matrix_artefacts("partial-correlations", names, estimator.partial_correlation_, transform),
+        *imputation_artefacts(names, fitted.completed, ~np.isnan(fitted.X)),
+        *graph_artefacts(names, fitted.edges, spec.edge_threshold),
+        objective_artefact(estimator.objective_path_),
+        *_figures(fitted),
+    ]
+    if fitted.roc_curves is not None:
+        artefacts += roc_artefacts(fitted.roc_curves)
+    return artefacts
+
+
+def _figures(fitted: FittedNetwork) -> list[Artefact]:
+    spec, estimator = fitted.spec, fitted.estimator
+    about = f"{label(fitted.dataset_name)}, {spec.estimator.kind.upper()}"
+    pictures = {
+        Figure.NETWORK: network_svg(
+            spec.variables,
+            fitted.edges,
+            edge_threshold=spec.edge_threshold,
+            truth=fitted.truth,
+            title=f"Network: {about}",
+        ),
+        Figure.HEATMAP: heatmap_svg(
+            spec.variables, estimator.partial_correlation_, f"Partial correlations: {about}"
+        ),
+        Figure.OBJECTIVE: objective_svg(
+            estimator.objective_path_,
+            f"Objective: {about}",
+            f"{estimator.status_} after {estimator.n_iter_} iterations",
+        ),
+    }
+    if fitted.roc_curves is not None:
+        curves = {SCORE_LABELS[score]: curve for score, curve in fitted.roc_curves.items()}
+        pictures[Figure.ROC] = roc_svg(curves, f"Edge recovery: {about}")
+    return [
+        Artefact(f"figures/{figure}.svg", MediaType.SVG, picture)
+        for figure, picture in pictures.items()
+    ]

@@ -1,0 +1,148 @@
+"""One estimation from a table to everything that is stored of it; pure, without a database."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import pyarrow as pa
+
+from service.jobs.specs import EstimationSpec
+from service.jobs.vocabulary import CensoredRule
+from service.problems import ProblemCode, ProblemItem, problem_document
+from service.results.outcome import Outcome
+from service.results.schemas import DatasetIdentity
+from vnce_engine.result import FitStatus, FitStep
+from worker.artefacts import make_artefacts
+from worker.builders import Estimator, build_estimator
+from worker.encoding import encode
+from worker.failures import FitCancelledError, JobFailedError
+from worker.fitted import FittedNetwork
+from worker.truth import Pair, pair
+
+__all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
+
+# Shares of the whole at which a stage ends; the fit is nearly all of it.
+_PREPARED = 0.02
+_FITTED = 0.90
+
+OnStep = Callable[[FitStep], bool | None]
+
+
+@dataclass(frozen=True)
+class EstimationRequest:
+    """Everything that decides an estimation; the same request gives the same numbers."""
+
+    spec: EstimationSpec
+    # A column of doubles for every variable of the spec, null where no number is known.
+    table: pa.Table
+    # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.cells.CELL_SCHEMA`.
+    censored: pa.Table
+    # Undirected pairs of names; None where no true graph is known.
+    ground_truth: list[list[str]] | None
+    dataset: DatasetIdentity
+
+
+def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
+    """Fit the model and make every derived file.
+
+    `on_step` hears of the stages prepare, those of the engine, and export, with the share of the
+    whole that is done, which never falls; it stops the estimation by returning True.
+
+    Raises `FitCancelledError` if it did, and `JobFailedError` where the data or the numerics allow
+    no result. A fit that only ran out of iterations has a result, which says so.
+    """
+    spec = request.spec
+    _report(on_step, "prepare", 0.0)
+    censored = _count_censored(request)
+    table = request.table.select(spec.variables)
+    truth = _known_pairs(request)
+    _report(on_step, "prepare", _PREPARED)
+
+    started = time.perf_counter()
+    estimator = _fit(spec, table, on_step)
+    fit_seconds = time.perf_counter() - started
+
+    _report(on_step, "export", _FITTED)
+    started = time.perf_counter()
+    fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, truth)
+    artefacts = make_artefacts(fitted)
+    document = encode(
+        fitted,
+        request.dataset,
+        censored,
+        fit_seconds=fit_seconds,
+        export_seconds=time.perf_counter() - started,
+    )
+    _report(on_step, "export", 1.0)
+    return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+
+
+def _report(on_step: OnStep, stage: str, fraction: float) -> None:
+    if on_step(FitStep(stage=stage, fraction=fraction, iteration=0, objective=None)):
+        raise FitCancelledError
+
+
+def _count_censored(request: EstimationRequest) -> dict[str, int]:
+    """Return how many cells of each variable hold a limit and will be treated as missing."""
+    used = set(request.spec.variables)
+    columns = request.censored.column("column").to_pylist()
+    counts = dict(Counter(column for column in columns if column in used))
+    if counts and request.spec.censored is CensoredRule.REFUSE:
+        raise _incompatible(
+            "Cells hold a limit such as <0.5 and no number, which no model uses yet. Set "
+            'censored="missing" to treat them as missing.',
+            [
+                ProblemItem(message="Cells that hold a limit.", column=name, count=count)
+                for name, count in counts.items()
+            ],
+        )
+    return counts
+
+
+def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
+    if request.ground_truth is None:
+        return None
+    used = set(request.spec.variables)
+    return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
+
+
+def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep) -> Estimator:
+    def on_fit_step(step: FitStep) -> bool | None:
+        fraction = _PREPARED + (_FITTED - _PREPARED) * step.fraction
+        return on_step(replace(step, fraction=fraction))
+
+    estimator = build_estimator(spec)
+    try:
+        estimator.fit(table, on_step=on_fit_step)  # a table, for the names in its refusals
+    except ValueError as refusal:
+        # What the engine refuses is data or options, never an accident of ours: its own
+        # invariants are assertions.
+        raise _incompatible(str(refusal), []) from refusal
+    match FitStatus(estimator.status_):
+        case FitStatus.CONVERGED | FitStatus.MAX_ITERATIONS:
+            return estimator
+        case FitStatus.CANCELLED:
+            raise FitCancelledError
+        case FitStatus.NON_FINITE:
+            raise _non_finite(estimator)
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
+    return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, detail, errors=errors))
+
+
+def _non_finite(estimator: Estimator) -> JobFailedError:
+    finite = [value for value in estimator.objective_path_ if math.isfinite(value)]
+    last = f"its last finite value was {finite[-1]:.6g}" if finite else "it never was finite"
+    return JobFailedError(
+        problem_document(
+            ProblemCode.NON_FINITE_OBJECTIVE,
+            f"The objective was not finite at iteration {estimator.n_iter_}; {last}. "
+            f"{estimator.message_}",
+        )
+    )
