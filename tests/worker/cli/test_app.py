@@ -1,0 +1,76 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from worker.cli.options import EstimatorKind, ModelChoices, job_document
+
+Vnce = Callable[..., Result]
+COMMANDS = ["demo", "fit", "serve", "submit", "wait", "get", "jobs", "cancel"]
+DATASET_COMMANDS = ["upload", "list", "show", "delete", "truth"]
+
+
+def choices(**chosen: object) -> ModelChoices:
+    unchosen = dict.fromkeys(ModelChoices.__dataclass_fields__)
+    return ModelChoices(**{**unchosen, "estimator": EstimatorKind.VNCE, **chosen})
+
+
+def test_help_lists_every_command(vnce: Vnce) -> None:
+    text = vnce("--help").output
+    assert all(command in text for command in [*COMMANDS, "datasets"])
+    assert "3 a result that had not converged" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "command", [[c] for c in COMMANDS] + [["datasets", c] for c in DATASET_COMMANDS]
+)
+def test_help_of_each_command_ends_with_an_example(vnce: Vnce, command: list[str]) -> None:
+    result = vnce(*command, "--help")
+    assert result.exit_code == 0
+    assert f"vnce {' '.join(command)}" in result.output.split("Example")[-1]
+
+
+def test_help_loads_neither_torch_nor_matplotlib_nor_a_server() -> None:
+    code = "import sys, worker.cli; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    loaded = set(done.stdout.split())
+    assert not loaded & {"torch", "matplotlib", "celery", "fastapi", "sqlalchemy", "sklearn"}
+
+
+def test_what_was_not_chosen_is_left_to_the_service() -> None:
+    assert job_document("dataset_1", choices()) == {
+        "kind": "estimation",
+        "dataset_id": "dataset_1",
+        "model": {"kind": "truncated-gaussian"},
+        "estimator": {"kind": "vnce"},
+    }
+
+
+@pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("none", None), ("0.5", 0.5)])
+def test_a_penalty_is_auto_none_or_a_number(text: str, value: object) -> None:
+    assert job_document("d", choices(penalty=text))["estimator"]["penalty"] == value
+
+
+def test_a_penalty_of_another_word_is_misuse(vnce: Vnce) -> None:
+    result = vnce("submit", "dataset_1", "--penalty", "much")
+    assert result.exit_code == 2
+    assert "auto, none or a number" in result.output
+
+
+def test_an_unknown_option_is_misuse(vnce: Vnce) -> None:
+    assert vnce("jobs", "--colour").exit_code == 2
+
+
+def test_no_service_at_the_address_is_a_failure_that_says_what_to_do(vnce: Vnce) -> None:
+    result = vnce("jobs", "--url", "http://127.0.0.1:9")
+    assert result.exit_code == 1
+    assert "vnce serve" in result.output
+
+
+def test_a_missing_file_is_misuse(vnce: Vnce, tmp_path: Path) -> None:
+    assert vnce("fit", tmp_path / "absent.csv", "--out", tmp_path).exit_code == 2

@@ -1,0 +1,99 @@
+"""The commands of `vnce` put together, and what becomes of their errors."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from service.problems import Problem, ProblemCode, ProblemError, problem_document
+from worker.cli import datasets, jobs, local
+from worker.cli.exit_codes import ExitCode
+from worker.cli.printing import print_error, print_problem
+from worker.client import ServiceProblemError, ServiceUnreachableError
+from worker.failures import JobFailedError
+
+# What the user can put right in the command itself.
+_MISUSE = {
+    ProblemCode.VALIDATION_FAILED,
+    ProblemCode.UNREADABLE_DATASET,
+    ProblemCode.INCOMPATIBLE_MODEL,
+    ProblemCode.INVALID_REQUEST,
+    ProblemCode.PAYLOAD_TOO_LARGE,
+}
+
+
+class Commands(TyperGroup):
+    """Runs a command; turns its errors into readable lines and an exit status."""
+
+    # A command may return anything; the context's class is private to typer.
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments name."""
+        try:
+            return super().invoke(ctx)
+        except ServiceProblemError as error:
+            print_problem(error.problem)
+            code = _code_of(error.problem)
+        except ProblemError as error:  # raised by the service's own rules when run here
+            problem = problem_document(error.code, error.detail, errors=error.errors)
+            print_problem(problem)
+            code = _code_of(problem)
+        except JobFailedError as error:
+            print_problem(error.problem)
+            code = _code_of(error.problem)
+        except ServiceUnreachableError as error:
+            reason = str(error).rstrip(".")
+            print_error(f"{reason}. Start it with `vnce serve`, or name another by --url.")
+            code = ExitCode.FAILED
+        except KeyboardInterrupt:
+            print_error("cancelled")
+            code = ExitCode.CANCELLED
+        raise typer.Exit(code)
+
+
+def _code_of(problem: Problem) -> ExitCode:
+    return ExitCode.MISUSE if problem.code in _MISUSE else ExitCode.FAILED
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="""Learn an undirected network from a table with holes.
+
+    Start with **vnce demo**, or with a table of your own: **vnce fit table.csv --out result**.
+
+    Exit status: 0 done and converged; 1 the service refused, or a job failed; 2 wrong options,
+    unreadable input, or a model that does not fit the data; 3 a result that had not converged;
+    4 cancelled.""",
+)
+
+_HERE = "On this machine"
+_SERVICE = "With a running service"
+
+app.command(rich_help_panel=_HERE, epilog="Example: vnce demo --out ~/vnce-demo")(local.demo)
+app.command(
+    rich_help_panel=_HERE,
+    epilog="Example: vnce fit assays.csv --transform cbrt --na-value -999 --out result",
+)(local.fit)
+app.command(rich_help_panel=_HERE, epilog="Example: vnce serve --data ~/vnce-data --workers 2")(
+    local.serve
+)
+app.add_typer(
+    datasets.app,
+    name="datasets",
+    rich_help_panel=_SERVICE,
+    help="Upload, list, show and delete data sets; attach the graph known to be true.",
+)
+app.command(
+    rich_help_panel=_SERVICE,
+    epilog="Example: vnce submit ds_1f2e… --transform cbrt --seed 1 --wait",
+)(jobs.submit)
+app.command(rich_help_panel=_SERVICE, epilog="Example: vnce wait job_9a3c…")(jobs.wait)
+app.command(
+    rich_help_panel=_SERVICE,
+    epilog="Examples: vnce get job_9a3c… --out result; vnce get job_9a3c… graph.csv | head",
+)(jobs.get)
+app.command(rich_help_panel=_SERVICE, epilog="Example: vnce jobs --state running")(jobs.jobs)
+app.command(rich_help_panel=_SERVICE, epilog="Example: vnce cancel job_9a3c…")(jobs.cancel)

@@ -1,0 +1,145 @@
+"""`vnce datasets`: upload, list, show, delete, and the graph known to be true."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from service.datasets.vocabulary import RequestedFormat
+from worker.cli import options
+from worker.cli.options import DEFAULT_URL, Json, Url
+from worker.cli.printing import OUT, listing, print_json
+from worker.cli.truth_file import read_truth_file
+from worker.client import Client, JsonObject
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+DatasetId = Annotated[str, typer.Argument(metavar="DATASET", help="Identifier of the data set.")]
+
+
+@app.command(epilog="Example: vnce datasets upload assays.csv --na-value -999 --preview")
+def upload(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Table to upload.")],
+    name: Annotated[str | None, typer.Option(help="Its name.", show_default="the file's")] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only say what would be read; store nothing.")
+    ] = False,
+    format: options.Format = RequestedFormat.AUTO,
+    delimiter: options.Delimiter = None,
+    decimal: options.DecimalMark = None,
+    encoding: options.EncodingName = None,
+    skip_rows: options.SkipRows = 0,
+    units_row: options.UnitsRow = False,
+    na_values: options.NaValues = None,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+) -> None:
+    """Upload a table (CSV, JSON, Parquet or Arrow) and say what was read from it."""
+    parameters = {
+        "name": None if preview else name or file.name,
+        "format": format,
+        "delimiter": delimiter,
+        "decimal": decimal,
+        "encoding": encoding,
+        "skip_rows": skip_rows,
+        "units_row": units_row,
+        "na_values": na_values or None,
+    }
+    with Client.connect(url) as client:
+        dataset = client.upload_dataset(file.read_bytes(), parameters, preview)
+    if as_json:
+        print_json(dataset)
+        return
+    if not preview:
+        OUT.print(f"Stored as [bold]{dataset['id']}[/].", highlight=False)
+    _print_summary(dataset["summary"])
+
+
+@app.command("list", epilog="Example: vnce datasets list --limit 5")
+def list_(
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many, newest first.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Cursor that the last page named.")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+) -> None:
+    """List data sets, newest first."""
+    with Client.connect(url) as client:
+        page = client.datasets(limit=limit, cursor=cursor)
+    if as_json:
+        print_json(page)
+        return
+    columns = ("id", "name", "n_rows", "n_columns", "has_ground_truth", "created_at")
+    OUT.print(listing(columns, ([item[column] for column in columns] for item in page["items"])))
+    if page["next_cursor"]:
+        OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
+
+
+@app.command(epilog="Example: vnce datasets show ds_1f2e… --json")
+def show(dataset: DatasetId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
+    """Say what was read from an upload, how, and what is remarkable about it."""
+    with Client.connect(url) as client:
+        document = client.dataset(dataset)
+    if as_json:
+        print_json(document)
+        return
+    OUT.print(f"[bold]{escape(document['name'])}[/] ({document['id']})", highlight=False)
+    _print_summary(document["summary"])
+
+
+@app.command(epilog="Example: vnce datasets delete ds_1f2e…")
+def delete(dataset: DatasetId, url: Url = DEFAULT_URL) -> None:
+    """Delete a data set that no job needs any more."""
+    with Client.connect(url) as client:
+        client.delete_dataset(dataset)
+    OUT.print(f"Deleted {dataset}.", highlight=False)
+
+
+@app.command(epilog="Example: vnce datasets truth ds_1f2e… pathway.csv")
+def truth(
+    dataset: DatasetId,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help="CSV with two names a line below a header, or JSON as the API takes it.",
+            show_default="show what is attached",
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Forget the true graph.")] = False,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+) -> None:
+    """Attach, show or forget the graph known to be true; later jobs are scored against it."""
+    with Client.connect(url) as client:
+        if remove:
+            client.detach_ground_truth(dataset)
+            OUT.print(f"{dataset} has no true graph now.", highlight=False)
+            return
+        document = (
+            client.ground_truth(dataset)
+            if file is None
+            else client.attach_ground_truth(dataset, read_truth_file(file))
+        )
+    if as_json:
+        print_json(document)
+        return
+    OUT.print(listing(("source", "target"), document["edges"]))
+
+
+def _print_summary(summary: JsonObject) -> None:
+    cells = summary["n_rows"] * summary["n_columns"]
+    OUT.print(
+        f"{summary['n_rows']} rows, {summary['n_columns']} columns, "
+        f"{summary['n_missing'] / cells:.1%} of the cells missing, "
+        f"{summary['n_censored']} censored, {summary['n_unknown']} of unknown value.",
+        highlight=False,
+    )
+    columns = ("name", "n_observed", "n_missing", "n_censored", "minimum", "mean", "maximum")
+    OUT.print(listing(columns, ([c[column] for column in columns] for c in summary["columns"])))
+    for heading in ("changes", "warnings"):
+        for item in summary[heading]:
+            where = f" ({', '.join(item['columns'])})" if item["columns"] else ""
+            line = f"{heading[:-1]}: {item['message']}{where}"
+            OUT.print(line, markup=False, highlight=False)

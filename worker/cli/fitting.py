@@ -1,0 +1,143 @@
+"""`vnce fit`: one table to one folder of results, without a service."""
+
+import hashlib
+import secrets
+import unicodedata
+from pathlib import Path
+from typing import TypeVar
+
+import pydantic
+import typer
+from fastapi.exceptions import RequestValidationError
+
+from service.datasets.ground_truth import GroundTruthCreate, canonical_edges
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reading import ReadDataset, read_dataset
+from service.datasets.schemas import ColumnSummary
+from service.jobs.compatibility import reasons_against
+from service.jobs.specs import MAX_SEED, EstimationJobCreate, EstimationSpec
+from service.problems import ProblemCode, ProblemError
+from service.results.outcome import Outcome
+from service.results.schemas import DatasetIdentity
+from service.validation_items import validation_items
+from vnce_engine.result import FitStep
+from worker.cli.exit_codes import ExitCode
+from worker.cli.options import ModelChoices, job_document
+from worker.cli.printing import ERR, OUT, to_json, write_file
+from worker.cli.progress import board
+from worker.cli.summary import exit_code, print_summary
+from worker.cli.truth_file import read_truth_file
+from worker.client import JsonObject
+from worker.estimation import EstimationRequest, estimate
+from worker.result_files import RESULT
+from worker.truth import pair
+
+# The table is in the user's own memory: only what a name may be stays limited.
+LIMITS = ReadLimits(max_cells=2**40, max_columns=2**20, max_name_length=1000)
+LOCAL = "local"
+
+Model = TypeVar("Model")
+
+
+def fit_file(
+    path: Path,
+    out: Path,
+    truth: Path | None,
+    reading: JsonObject,
+    choices: ModelChoices,
+    *,
+    as_json: bool,
+) -> ExitCode:
+    """Read, fit, write every file below `out`, print a summary (or the result as JSON).
+
+    Raises `ProblemError` for a table that cannot be read or does not fit the model, and
+    `JobFailedError` where the numerics allow no result.
+    """
+    content = path.read_bytes()
+    dataset = read_dataset(content, _validated(pydantic.TypeAdapter(ReadOptions), reading), LIMITS)
+    request = EstimationRequest(
+        spec=_spec(dataset, choices),
+        table=dataset.table,
+        censored=dataset.cells,
+        ground_truth=None if truth is None else _true_edges(truth, dataset),
+        dataset=DatasetIdentity(
+            id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest()
+        ),
+    )
+    with board(ERR) as add:
+        show = add(path.name)
+
+        def on_step(step: FitStep) -> None:
+            show(step.stage, step.fraction, step.objective)
+
+        outcome = estimate(request, on_step)
+    document = outcome.document.model_dump(mode="json")
+    write_file(out, RESULT, to_json(document).encode())
+    for artefact in outcome.artefacts:
+        write_file(out, artefact.name, artefact.content)
+    if as_json:
+        OUT.file.write(to_json(document))
+    else:
+        _print(outcome, request, dataset, out)
+    return exit_code(outcome.document)
+
+
+def _spec(dataset: ReadDataset, choices: ModelChoices) -> EstimationSpec:
+    """Return the job with every choice made; raises `ProblemError` if it does not fit the data."""
+    job = _validated(pydantic.TypeAdapter(EstimationJobCreate), job_document(LOCAL, choices))
+    columns = _chosen_columns(dataset, job.variables)
+    if reasons := reasons_against(job, dataset.summary, columns):
+        raise ProblemError(
+            ProblemCode.INCOMPATIBLE_MODEL,
+            f"{len(reasons)} thing(s) stand in the way of this fit:",
+            errors=reasons,
+        )
+    seed = secrets.randbelow(MAX_SEED + 1) if job.seed is None else job.seed
+    names = [column.name for column in columns]
+    return EstimationSpec.model_validate({**job.model_dump(), "variables": names, "seed": seed})
+
+
+def _chosen_columns(dataset: ReadDataset, variables: list[str] | None) -> list[ColumnSummary]:
+    """Return the columns asked for, in the order of the file."""
+    columns = dataset.summary.columns
+    if variables is None:
+        return columns
+    wanted = [unicodedata.normalize("NFC", name) for name in variables]
+    known = [column.name for column in columns]
+    for name in wanted:
+        if name not in known:
+            raise typer.BadParameter(
+                f"the file has no column {name!r}; it has {', '.join(known)}",
+                param_hint="--variable",
+            )
+    return [column for column in columns if column.name in wanted]
+
+
+def _true_edges(path: Path, dataset: ReadDataset) -> list[list[str]]:
+    graph = _validated(pydantic.TypeAdapter(GroundTruthCreate), read_truth_file(path))
+    return canonical_edges(graph, dataset.table.column_names)
+
+
+def _validated(adapter: pydantic.TypeAdapter[Model], document: JsonObject) -> Model:
+    """Return the validated document; raises `ProblemError` that lists every fault."""
+    try:
+        return adapter.validate_python(document)
+    except pydantic.ValidationError as error:
+        entries = [{**entry, "loc": ("body", *entry["loc"])} for entry in error.errors()]
+        items = validation_items(RequestValidationError(entries, body=document))
+        raise ProblemError(
+            ProblemCode.VALIDATION_FAILED, "An option does not fit:", errors=items
+        ) from error
+
+
+def _print(outcome: Outcome, request: EstimationRequest, dataset: ReadDataset, out: Path) -> None:
+    for change in dataset.summary.changes:
+        OUT.print(f"reading: {change.message}", markup=False, highlight=False)
+    known = request.ground_truth
+    truth = None if known is None else frozenset(pair(*edge) for edge in known)
+    print_summary(OUT, outcome.document, outcome.edges, truth)
+    OUT.print(
+        f"{1 + len(outcome.artefacts)} files in {out}, among them {RESULT}, graph.csv and "
+        "figures/network.svg.",
+        highlight=False,
+    )

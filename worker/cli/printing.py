@@ -1,0 +1,101 @@
+"""How things look on the terminal: errors with their places, tables, JSON for programs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from service.problems import Problem, ProblemItem
+from service.results.outcome import Edge
+from worker.client import JsonObject
+from worker.truth import Pair, pair
+
+OUT = Console()
+ERR = Console(stderr=True)
+
+
+def to_json(document: JsonObject) -> str:
+    """Return a document as strict JSON with two spaces of indentation, keys as they came."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def print_json(document: JsonObject) -> None:
+    """Print a document for programs, and nothing else, on standard output."""
+    OUT.file.write(to_json(document))
+
+
+def write_file(folder: Path, name: str, content: bytes) -> None:
+    """Write a file of a result, such as `figures/network.svg`, below `folder`."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def print_problem(problem: Problem) -> None:
+    """Print what went wrong and where, on standard error."""
+    ERR.print(f"[bold red]{escape(problem.title)}[/] ({problem.code})")
+    ERR.print(problem.detail, markup=False, highlight=False)
+    for item in problem.errors:
+        ERR.print(f"  • {_place(item)}{item.message}", markup=False, highlight=False)
+    if problem.request_id:
+        ERR.print(f"[dim]request {problem.request_id}[/]", highlight=False)
+
+
+def print_error(message: str) -> None:
+    """Print one line of error on standard error."""
+    ERR.print("[bold red]Error:[/] " + escape(message), highlight=False)
+
+
+def _place(item: ProblemItem) -> str:
+    parts = [
+        f"column {item.column!r}" if item.column is not None else "",
+        f"row {item.row}" if item.row is not None else "",
+        f"line {item.line}" if item.line is not None else "",
+        f"cell {item.cell!r}" if item.cell is not None else "",
+        f"{item.count} cells" if item.count is not None else "",
+        item.pointer or "",
+        f"parameter {item.parameter}" if item.parameter is not None else "",
+    ]
+    place = ", ".join(part for part in parts if part)
+    return f"{place}: " if place else ""
+
+
+def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str) -> Table:
+    """Return ranked edges as a table; `rows` counts those in which both variables are observed.
+
+    With a true graph the table says which edges it has.
+    """
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("rank", justify="right")
+    table.add_column("edge", no_wrap=True)
+    table.add_column("partial corr.", justify="right", no_wrap=True)
+    table.add_column("K", justify="right", no_wrap=True)
+    table.add_column("rows", justify="right")
+    table.add_column("selected")
+    if truth is not None:
+        table.add_column("true edge")
+    for rank, edge in enumerate(edges, start=1):
+        cells = [
+            str(rank),
+            escape(f"{edge.source} – {edge.target}"),
+            f"{edge.partial_correlation:+.3f}",
+            f"{edge.precision:+.4g}",
+            str(edge.n_pairwise),
+            "yes" if edge.selected else "no",
+        ]
+        if truth is not None:
+            cells.append("yes" if pair(edge.source, edge.target) in truth else "no")
+        table.add_row(*cells)
+    return table
+
+
+def listing(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """Return a plain table of texts."""
+    table = Table(*headings, box=SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*("" if value is None else escape(str(value)) for value in row))
+    return table

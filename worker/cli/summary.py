@@ -1,0 +1,51 @@
+"""A finished estimation in a dozen lines: how it ended, what to know, the strongest edges."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from service.results.outcome import Edge
+from service.results.schemas import EstimationResult
+from worker.cli.exit_codes import ExitCode
+from worker.cli.printing import edge_table
+from worker.truth import Pair
+
+NUM_TOP_EDGES = 10
+
+
+def print_summary(
+    console: Console,
+    result: EstimationResult,
+    edges: Sequence[Edge],
+    truth: frozenset[Pair] | None = None,
+) -> None:
+    """Print how the fit ended, its warnings, its scores and its strongest edges."""
+    counts, rule = result.counts, result.edge_rule
+    ending = "[green]converged[/]" if result.convergence.converged else "[bold red]not converged[/]"
+    console.print(f"{ending}: {escape(result.convergence.message)}", highlight=False)
+    strength = "none" if result.penalty.strength is None else f"{result.penalty.strength:g}"
+    cells = counts.num_rows * counts.num_variables
+    console.print(
+        f"{counts.num_rows} rows, {counts.num_variables} variables, "
+        f"{counts.num_missing / cells:.1%} of the cells missing; transform {result.transform}, "
+        f"linear term {result.linear.choice}, penalty {strength}, seed {result.seed}.",
+        highlight=False,
+    )
+    for warning in result.warnings:
+        names = f" ({', '.join(warning.columns)})" if warning.columns else ""
+        console.print(
+            f"[yellow]warning[/] {escape(warning.message + names)} \\[{warning.code}]",
+            highlight=False,
+        )
+    for score in result.scores:
+        if score.auc is not None:
+            console.print(f"AUC by {score.score}: {score.auc:.3f}", highlight=False)
+    top = edges[:NUM_TOP_EDGES]
+    title = f"{rule.num_selected} of {rule.num_pairs} pairs selected; the strongest {len(top)}:"
+    console.print(edge_table(top, truth, title))
+
+
+def exit_code(result: EstimationResult) -> ExitCode:
+    """Return the exit status that an estimation deserves."""
+    return ExitCode.OK if result.convergence.converged else ExitCode.NOT_CONVERGED
