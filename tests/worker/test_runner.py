@@ -1,0 +1,264 @@
+import threading
+import time
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from sqlalchemy import func, select
+
+from service.database import Database
+from service.datasets import repository as datasets
+from service.datasets.stored_table import to_parquet
+from service.datasets.vocabulary import DatasetFormat
+from service.jobs import leases, outbox
+from service.jobs import repository as jobs
+from service.jobs.records import JobRecord, JobState
+from service.problems import ProblemCode, problem_document
+from service.results.outcome import Artefact, Outcome
+from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
+from vnce_engine.result import FitStep
+from worker.estimation import EstimationRequest, OnStep, estimate
+from worker.failures import FitCancelledError, JobFailedError
+from worker.runner import run_job
+from worker.settings import WorkerSettings
+
+ReadJob = Callable[[str], JobRecord]
+Run = Callable[..., None]
+
+
+@pytest.fixture
+def job_id(database: Database, add_job: Callable[..., str]) -> str:
+    """Return the id of a queued job on a small table."""
+    values = np.abs(np.random.default_rng(3).normal(size=(60, 3))) + 0.1
+    table = pa.table({name: values[:, i] for i, name in enumerate("abc")})
+    with database.transaction() as session:
+        stored = datasets.add(
+            session,
+            datasets.NewDataset(
+                name="three columns",
+                format=DatasetFormat.CSV,
+                num_rows=60,
+                num_columns=3,
+                summary={},
+                original=BytesIO(b"a,b,c\n"),
+                table=to_parquet(table),
+                cells=None,
+            ),
+        )
+        dataset_id = stored.record.id
+    return add_job(dataset_id, variables=("a", "b", "c"))
+
+
+@pytest.fixture
+def run(database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Return a function that runs the job here, with a quick lease keeper."""
+    monkeypatch.setattr("worker.lease_keeper.TICK_SECONDS", 0.01)
+    quick = {"heartbeat_seconds": 0.02, "progress_seconds": 0.02, "cancel_grace_seconds": 60}
+
+    def run_here(database: Database = database, **options: Any) -> None:
+        run_job(job_id, database, WorkerSettings(**quick), **options)
+
+    return run_here
+
+
+def until_stopped(request: EstimationRequest, on_step: OnStep) -> Outcome:
+    """Fit without end, as `estimate` does when it is told to stop."""
+    for iteration in range(1000):
+        if on_step(FitStep("fit", 0.5, iteration, None)):
+            raise FitCancelledError
+        time.sleep(0.01)
+    raise AssertionError("nobody stopped the fit")
+
+
+def num_rows(database: Database, record: type) -> int | None:
+    with database.snapshot() as session:
+        return session.scalar(select(func.count()).select_from(record))
+
+
+def test_a_job_runs_to_its_end_and_its_result_is_stored_with_it(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    run()
+    job = read_job(job_id)
+    assert (job.state, job.attempt, job.error, job.lease_token) == ("succeeded", 1, None, None)
+    with database.snapshot() as session:
+        result = session.get(ResultRecord, job_id)
+    assert result is not None
+    assert result.document["names"] == ["a", "b", "c"]
+    assert result.document["dataset"]["name"] == "three columns"
+    assert num_rows(database, EdgeRecord) == 3
+
+
+def test_a_message_for_a_job_that_has_ended_does_nothing(
+    run: Run, job_id: str, read_job: ReadJob
+) -> None:
+    def refuse(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        raise JobFailedError(problem_document(ProblemCode.NON_FINITE_OBJECTIVE, "at iteration 3"))
+
+    run(estimate=refuse)
+    first_end = read_job(job_id).finished_at
+    run(estimate=refuse)
+    job = read_job(job_id)
+    assert (job.state, job.attempt, job.finished_at) == ("failed", 1, first_end)
+
+
+def test_two_workers_with_one_message_make_one_attempt(
+    database: Database, run: Run, job_id: str, read_job: ReadJob
+) -> None:
+    runs: list[str] = []
+
+    def count(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        runs.append(request.dataset.id)
+        time.sleep(0.1)
+        raise MemoryError
+
+    workers = [threading.Thread(target=run, kwargs={"estimate": count}) for _ in range(5)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(runs) == 1
+    assert read_job(job_id).attempt == 1
+
+
+def test_a_failure_of_the_fit_is_stored_as_its_problem(
+    run: Run, job_id: str, read_job: ReadJob
+) -> None:
+    problem = problem_document(ProblemCode.NON_FINITE_OBJECTIVE, "Diverged; try a penalty.")
+
+    def diverge(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        raise JobFailedError(problem)
+
+    run(estimate=diverge)
+    job = read_job(job_id)
+    expected = problem.model_dump(mode="json") | {"instance": f"/v1/jobs/{job_id}"}
+    assert (job.state, job.error) == ("failed", expected)
+
+
+def test_a_mistake_of_ours_is_logged_in_full_and_told_without_its_insides(
+    run: Run, job_id: str, read_job: ReadJob, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        raise KeyError("an inside that is nobody's business")
+
+    run(estimate=crash)
+    job = read_job(job_id)
+    assert job.state == JobState.FAILED
+    assert job.error is not None
+    assert (job.error["code"], job.error["instance"]) == ("internal", f"/v1/jobs/{job_id}")
+    assert job_id in job.error["detail"]
+    assert "nobody's business" not in str(job.error)
+    assert "nobody's business" in caplog.text
+    assert job_id in caplog.text
+
+
+def python_runs_out_of_memory(request: EstimationRequest, on_step: OnStep) -> Outcome:
+    np.ones(2**62, dtype=np.int8)
+    raise AssertionError("that much memory does not exist")
+
+
+def torch_runs_out_of_memory(request: EstimationRequest, on_step: OnStep) -> Outcome:
+    torch.ones(2**62, dtype=torch.int8)
+    raise AssertionError("that much memory does not exist")
+
+
+@pytest.mark.parametrize("allocate", [python_runs_out_of_memory, torch_runs_out_of_memory])
+def test_a_fit_that_needs_too_much_memory_fails_saying_so(
+    run: Run, job_id: str, read_job: ReadJob, allocate: Callable[..., Outcome]
+) -> None:
+    run(estimate=allocate)
+    job = read_job(job_id)
+    assert job.error is not None
+    assert (job.state, job.error["code"]) == ("failed", "out-of-memory")
+
+
+def test_a_cancelled_job_ends_cancelled_without_a_result(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    def cancel_then_run(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        with database.transaction() as session:
+            assert jobs.request_cancellation(session, job_id)
+        return until_stopped(request, on_step)
+
+    run(estimate=cancel_then_run)
+    assert read_job(job_id).state == JobState.CANCELLED
+    assert num_rows(database, ResultRecord) == 0
+
+
+def test_a_job_cancelled_in_its_last_moment_has_no_result(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    def finish_after_cancel(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        outcome = estimate(request, lambda step: False)
+        with database.transaction() as session:
+            assert jobs.request_cancellation(session, job_id)
+        return outcome
+
+    run(estimate=finish_after_cancel)
+    assert read_job(job_id).state == JobState.CANCELLED
+    assert num_rows(database, ResultRecord) == 0
+    assert num_rows(database, EdgeRecord) == 0
+
+
+def test_a_worker_that_lost_its_lease_changes_nothing(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    def lose_lease(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        outcome = estimate(request, lambda step: False)
+        token = read_job(job_id).lease_token
+        assert token is not None
+        with database.transaction() as session:
+            assert leases.release(session, job_id, token)
+            assert leases.claim(session, job_id, lease_seconds=30)
+        return outcome
+
+    run(estimate=lose_lease)
+    job = read_job(job_id)
+    assert (job.state, job.lease_token is not None) == ("running", True)
+    assert num_rows(database, ResultRecord) == 0
+
+
+def test_a_worker_that_shuts_down_gives_the_attempt_back_and_wakes_another(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    with database.transaction() as session:
+        outbox.sent(session, [message.id for message in outbox.pending(session, 10)])
+    run(estimate=until_stopped, is_shutting_down=lambda: True)
+    job = read_job(job_id)
+    assert (job.state, job.attempt) == ("queued", 0)
+    with database.snapshot() as session:
+        assert [message.job_id for message in outbox.pending(session, 10)] == [job_id]
+
+
+def test_a_result_that_cannot_be_stored_fails_the_job_and_leaves_nothing_of_it(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    def repeat_a_name(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        outcome = estimate(request, on_step)
+        twice = [Artefact("same.csv", "text/csv", b"")] * 2
+        return Outcome(outcome.document, outcome.edges, twice)
+
+    run(estimate=repeat_a_name)
+    job = read_job(job_id)
+    assert job.error is not None
+    assert (job.state, job.error["code"]) == ("failed", "internal")
+    for record in (ResultRecord, EdgeRecord, ArtefactRecord):
+        assert num_rows(database, record) == 0
+
+
+def test_a_result_waits_for_a_database_that_is_away(
+    run: Run, leaving_database: Any, job_id: str, read_job: ReadJob
+) -> None:
+    def lose_database(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        outcome = estimate(request, on_step)
+        leaving_database.is_away = True
+        threading.Timer(0.5, setattr, [leaving_database, "is_away", False]).start()
+        return outcome
+
+    run(estimate=lose_database, database=leaving_database)
+    assert leaving_database.num_refused > 1
+    assert read_job(job_id).state == JobState.SUCCEEDED

@@ -1,0 +1,42 @@
+"""`python -m worker` runs the jobs of the queue until SIGTERM."""
+
+import sys
+from typing import Any
+
+from celery import signals
+
+from worker import health, logs, threads
+from worker.celery_app import create_celery
+from worker.settings import WorkerSettings
+
+SETTINGS = WorkerSettings()
+threads.limit(SETTINGS.threads_per_process)
+
+from worker import tasks  # noqa: E402 - loads the numerical libraries, which read the limit once
+
+
+def use_our_logs(**kwargs: Any) -> None:
+    """Keep Celery from setting up logs of its own."""
+
+
+def main() -> None:
+    """Fork the processes and keep them running.
+
+    On SIGTERM each hands its job back, the attempt not counted, and ends.
+    """
+    logs.configure()
+    signals.setup_logging.connect(use_our_logs)
+    app = create_celery(SETTINGS)
+    tasks.register(app, SETTINGS)
+    if SETTINGS.alive_file:
+        health.watch_worker(app, SETTINGS.alive_file)
+    # Gossip, mingling and heartbeats let workers watch each other; ours are watched by the reaper.
+    worker = app.Worker(
+        quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True
+    )
+    worker.start()
+    sys.exit(worker.exitcode)
+
+
+if __name__ == "__main__":
+    main()

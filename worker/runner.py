@@ -1,0 +1,134 @@
+"""One job from its claim to its end; an ordinary function, which Celery only calls."""
+
+import logging
+import os
+from collections.abc import Callable
+
+from service.database import Database
+from service.jobs import leases
+from service.jobs.leases import Claim
+from service.problems import Problem, ProblemCode
+from service.results.outcome import Outcome
+from worker import estimation
+from worker.endings import (
+    Ending,
+    Failed,
+    Stopped,
+    Succeeded,
+    in_words,
+    job_path,
+    problem_of,
+    record,
+)
+from worker.estimation import EstimationRequest, OnStep
+from worker.failures import FitCancelledError, JobFailedError
+from worker.job_input import load_request
+from worker.lease_keeper import LeaseKeeper
+from worker.patience import UNREACHABLE, patiently
+from worker.settings import WorkerSettings
+
+Estimate = Callable[[EstimationRequest, OnStep], Outcome]
+
+logger = logging.getLogger("worker")
+
+
+def run_job(
+    job_id: str,
+    database: Database,
+    settings: WorkerSettings,
+    *,
+    estimate: Estimate = estimation.estimate,
+    is_shutting_down: Callable[[], bool] = lambda: False,
+    end_process: Callable[[], None] = lambda: os._exit(1),
+) -> None:
+    """Claim the job, run it and write its end; return quietly if it cannot be had.
+
+    The message that led here may be old or repeated, and the process may die at any line: what
+    was written decides. `end_process` is called when a fit does not stop for a cancel, a time
+    limit or a shutdown. Raises the database's error if that stays away longer than
+    `settings.finish_seconds`; the lease then runs out and the job goes to another worker.
+    """
+    claim = patiently(lambda: _claim(database, job_id, settings), settings.finish_seconds)
+    if claim is None:
+        logger.info("job %s: nothing to do, it has ended or another worker has it", job_id)
+        return
+    logger.info("job %s: attempt %d begins", job_id, claim.attempt)
+    with LeaseKeeper(
+        database, claim, settings, is_shutting_down=is_shutting_down, end_process=end_process
+    ) as keeper:
+        ending = _attempt(database, claim, settings, keeper, estimate)
+    _finish(database, claim, settings, ending)
+
+
+def _claim(database: Database, job_id: str, settings: WorkerSettings) -> Claim | None:
+    with database.transaction() as session:
+        return leases.claim(session, job_id, settings.lease_seconds)
+
+
+def _attempt(
+    database: Database,
+    claim: Claim,
+    settings: WorkerSettings,
+    keeper: LeaseKeeper,
+    estimate: Estimate,
+) -> Ending:
+    """Run the estimation and say how it ended."""
+    try:
+        request = patiently(lambda: load_request(database, claim), settings.finish_seconds)
+        return Succeeded(estimate(request, keeper.report))
+    except FitCancelledError:
+        assert keeper.stop_reason is not None  # a fit stops only when it is told to
+        return Stopped(keeper.stop_reason)
+    except JobFailedError as failure:
+        return Failed(failure.problem.model_copy(update={"instance": job_path(claim)}))
+    except UNREACHABLE:
+        raise
+    except Exception as error:
+        if _is_out_of_memory(error):
+            return Failed(_out_of_memory(claim))
+        logger.exception("job %s: attempt %d met a mistake of ours", claim.job_id, claim.attempt)
+        return Failed(_our_mistake(claim))
+
+
+def _finish(database: Database, claim: Claim, settings: WorkerSettings, ending: Ending) -> None:
+    """Write the ending; if it cannot be stored, write that instead."""
+
+    def write(ending: Ending) -> bool:
+        with database.transaction() as session:
+            return record(session, claim, ending)
+
+    try:
+        was_ours = patiently(lambda: write(ending), settings.finish_seconds)
+    except UNREACHABLE:
+        raise
+    except Exception:
+        logger.exception("job %s: its end cannot be stored", claim.job_id)
+        ending = Failed(_our_mistake(claim))
+        was_ours = patiently(lambda: write(ending), settings.finish_seconds)
+    kept = "" if was_ours else ", and is discarded: the lease was lost or the job cancelled"
+    logger.info("job %s: attempt %d %s%s", claim.job_id, claim.attempt, in_words(ending), kept)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    # torch reports a failed allocation on the CPU as a plain RuntimeError.
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
+
+
+def _out_of_memory(claim: Claim) -> Problem:
+    return problem_of(
+        claim,
+        ProblemCode.OUT_OF_MEMORY,
+        "The fit needed more memory than its worker has. Try fewer variables or rows, or a "
+        "smaller `noise_ratio`.",
+    )
+
+
+def _our_mistake(claim: Claim) -> Problem:
+    return problem_of(
+        claim,
+        ProblemCode.INTERNAL,
+        f"The worker made a mistake in job {claim.job_id}, attempt {claim.attempt}. The mistake "
+        "is ours and has been logged under that id.",
+    )
