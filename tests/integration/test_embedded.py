@@ -1,0 +1,130 @@
+"""The launcher: what it starts, refuses, restarts and leaves behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from worker.embedded import RunningService, ServeError, running_service
+
+pytestmark = pytest.mark.integration
+
+ProcessesOf = Callable[[RunningService], Any]
+Running = Callable[[list[int]], list[int]]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def readiness(url: str) -> dict[str, Any]:
+    answer: dict[str, Any] = httpx.get(f"{url}/readyz", timeout=10, trust_env=False).json()
+    return answer
+
+
+def test_a_started_service_is_ready_and_a_stopped_one_leaves_no_process_and_keeps_its_data(
+    tmp_path: Path, processes_of: ProcessesOf, running: Running
+) -> None:
+    with running_service(tmp_path / "data") as service:
+        assert readiness(service.url)["status"] == "ready"
+        # The launcher, Valkey, API, dispatcher, worker and its one child.
+        wait_until(lambda: len(processes_of(service).all()) == 6)
+        pids = processes_of(service).all()
+        assert running(pids) == pids
+        began = time.monotonic()
+    assert time.monotonic() - began < 20
+    assert running(pids) == []
+    assert (tmp_path / "data" / "vnce.db").stat().st_size > 0
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
+def test_no_process_outlives_a_launcher_that_was_killed(
+    tmp_path: Path, processes_of: ProcessesOf, running: Running
+) -> None:
+    with (
+        # What a killed launcher leaves: an empty socket.
+        tempfile.TemporaryDirectory() as sockets,
+        running_service(tmp_path / "data", environment={"TMPDIR": sockets}) as service,
+    ):
+        wait_until(lambda: len(processes_of(service).all()) == 6)
+        pids = processes_of(service).all()
+        os.kill(service.pid, signal.SIGKILL)
+        wait_until(lambda: running(pids) == [], seconds=5)
+
+
+@pytest.mark.faults
+def test_the_launcher_stops_when_the_process_that_asked_for_it_is_killed(
+    tmp_path: Path, running: Running, processes_of: ProcessesOf
+) -> None:
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from worker.embedded import running_service\n"
+        "with running_service(Path(sys.argv[1])) as service:\n"
+        "    print(service.pid, flush=True)\n"
+        "    time.sleep(120)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "data")], stdout=subprocess.PIPE
+    ) as asking:
+        assert asking.stdout is not None
+        launcher = int(asking.stdout.readline())
+        pids = processes_of(RunningService("", "", launcher)).all()
+        asking.kill()
+    wait_until(lambda: running(pids) == [])
+
+
+@pytest.mark.faults
+def test_a_part_that_ends_is_started_again_and_a_temporary_folder_goes_at_the_end(
+    processes_of: ProcessesOf,
+) -> None:
+    with running_service() as service:
+        view = processes_of(service)
+        for mark in ("embedded_api", "valkey"):
+            killed = view.one(mark)
+            os.kill(killed, signal.SIGKILL)
+
+            def is_back(mark: str = mark, killed: int = killed) -> bool:
+                try:
+                    is_ready = readiness(service.url)["status"] == "ready"
+                except httpx.TransportError:
+                    return False
+                return is_ready and view.maybe_one(mark) not in (None, killed)
+
+            wait_until(is_back)
+        assert Path(service.data_dir).is_dir()
+    assert not Path(service.data_dir).exists()
+
+
+def test_a_data_folder_serves_one_service_at_a_time(live_service: RunningService) -> None:
+    with (
+        pytest.raises(
+            ServeError, match=f"in use by another `vnce serve`, process {live_service.pid}"
+        ),
+        running_service(Path(live_service.data_dir)),
+    ):
+        pass
+
+
+def test_a_taken_port_is_refused_with_advice(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(
+                ServeError, match=f"port {port}: Address already in use(.|\n)*another port"
+            ),
+            running_service(tmp_path / "data", port=port),
+        ):
+            pass
