@@ -131,14 +131,6 @@ class ConditionalLogNormal:
         log_normal = log_determinant - 0.5 * math.log(2 * math.pi) * num_missing
         return log_normal - 0.5 * normals.square().sum(dim=-1) - log_values.sum(dim=-1)
 
-    def mean(self) -> Tensor:
-        """Return rows (..., n, d) with each missing cell at its conditional expectation."""
-        deviations = -_solve(self.factors.mT, self.whitened_pull, upper=True)
-        identity = torch.eye(self.factors.shape[-1], dtype=self.factors.dtype)
-        variance = solve_triangular(self.factors, identity, upper=False).square().sum(dim=-2)
-        log_means = self.log_mean + deviations + 0.5 * variance
-        return torch.where(self.observed, self.values, log_means.exp())
-
 
 def _solve(factors: Tensor, vectors: Tensor, *, upper: bool) -> Tensor:
     """Solve each row's triangular system (n, d, d) for all of its vectors (..., n, d)."""
