@@ -4,6 +4,7 @@ import numpy as np
 
 from service.results.outcome import Artefact
 from service.results.vocabulary import Figure
+from worker.builders import Estimator
 from worker.exports.graph import graph_artefacts
 from worker.exports.media_types import MediaType
 from worker.exports.objective import objective_artefact
@@ -51,7 +52,7 @@ def _figures(fitted: FittedNetwork) -> list[Artefact]:
         Figure.OBJECTIVE: objective_svg(
             estimator.objective_path_,
             f"Objective: {about}",
-            f"{estimator.status_} after {estimator.n_iter_} iterations",
+            _about_objective(estimator),
         ),
     }
     if fitted.roc_curves is not None:
@@ -61,3 +62,10 @@ def _figures(fitted: FittedNetwork) -> list[Artefact]:
         Artefact(f"figures/{figure}.svg", MediaType.SVG, picture)
         for figure, picture in pictures.items()
     ]
+
+
+def _about_objective(estimator: Estimator) -> str:
+    ending = f"{estimator.status_} after {estimator.n_iter_} iterations"
+    if estimator.diagnostics_.noise_ratio == estimator.noise_ratio:
+        return ending
+    return f"{ending}; the level changes where the last of them take more noise"

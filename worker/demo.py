@@ -136,7 +136,12 @@ def _report(
 ) -> None:
     result = EstimationResult.model_validate(client.result(job_id))
     edges = client.edges(job_id, limit=NUM_EDGES_SHOWN)
-    console.print(f"VNCE {result.convergence.message}", highlight=False)
+    convergence = result.convergence
+    ending = "converged" if convergence.converged else "has not converged"
+    console.print(
+        f"VNCE {ending} after {convergence.n_iter} iterations. {convergence.message}",
+        highlight=False,
+    )
     for warning in result.warnings:
         console.print(f"warning: {warning.message}", markup=False, highlight=False)
     console.print(edge_table(edges, problem.truth, f"The {len(edges)} strongest pairs by VNCE"))

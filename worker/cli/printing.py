@@ -67,7 +67,7 @@ def _place(item: ProblemItem) -> str:
 def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str) -> Table:
     """Return ranked edges as a table; `rows` counts those in which both variables are observed.
 
-    With a true graph the table says which edges it has.
+    With a true graph the table says which edges are in it.
     """
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("rank", justify="right")
@@ -77,7 +77,7 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
     table.add_column("rows", justify="right")
     table.add_column("selected")
     if truth is not None:
-        table.add_column("true edge")
+        table.add_column("true")
     for rank, edge in enumerate(edges, start=1):
         cells = [
             str(rank),

@@ -2,11 +2,12 @@
 
 import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import Final, Literal
 
 from matplotlib import style
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 # Okabe and Ito's colours: told apart by every common kind of colour vision, and in grey print.
@@ -15,6 +16,7 @@ NEGATIVE: Final = "#D55E00"
 SERIES: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 INK: Final = "#222222"
 QUIET: Final = "#6E6E6E"
+PALE: Final = "#A8A8A8"
 FAINT: Final = "#D9D9D9"
 
 FONT_POINTS: Final = 9.0
@@ -44,6 +46,7 @@ _STYLE: Final = {
 }
 _MAX_LABEL_COLUMNS: Final = 24
 _PADDING_INCHES: Final = 0.15
+_LEGEND_GAP_INCHES: Final = 0.25
 _POINTS_PER_INCH: Final = 72
 # The measuring font's sign for a missing glyph is 0.6 em wide, an ideograph or emoji is 1 em.
 _WIDE_GLYPH_EXCESS_EM: Final = 0.4
@@ -95,6 +98,16 @@ def add_title(figure: Figure, title: str, subtitle: str) -> None:
     num_lines = 1 + subtitle.count("\n")
     figure.text(x, y + line, subtitle, color=QUIET, linespacing=1.3, va="bottom")
     figure.text(x, y + (1.4 + num_lines) * line, title, fontsize=12, weight="bold", va="bottom")
+
+
+def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    """Put a legend to the right of everything drawn so far, so that it covers nothing."""
+    drawn = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    corner = ((drawn.x1 + _LEGEND_GAP_INCHES) / width, drawn.y1 / height)
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=corner, borderaxespad=0, handlelength=3
+    )
 
 
 def _columns(text: str) -> int:

@@ -12,8 +12,10 @@ from service.results.outcome import Edge
 from worker.figures.drawing import (
     INK,
     NEGATIVE,
+    PALE,
     POSITIVE,
     QUIET,
+    add_legend,
     add_title,
     label,
     render,
@@ -80,7 +82,9 @@ def draw_network(
     if truth is not None:
         found = {pair(edge.source, edge.target) for edge in selected}
         for source, target in sorted(truth - found):
-            missed = Line2D(*_ends(where[source], where[target]), color=QUIET, linestyle=_MISSED)
+            missed = Line2D(
+                *_ends(where[source], where[target]), color=PALE, linewidth=1.2, linestyle=_MISSED
+            )
             axes.add_line(missed)
     # The strongest last, so that no weaker pair hides it.
     for edge in reversed(selected):
@@ -97,7 +101,7 @@ def draw_network(
         clip_on=False,
     )
     _write_names(axes, names, angles, radius)
-    _add_legend(figure, selected, truth)
+    _explain(figure, selected, truth)
     num_pairs = len(names) * (len(names) - 1) // 2
     rule = f"{len(selected)} of {num_pairs} pairs have |partial correlation| ≥ {edge_threshold:g}"
     add_title(figure, title, rule)
@@ -160,7 +164,7 @@ def _write_names(
         )
 
 
-def _add_legend(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None) -> None:
+def _explain(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None) -> None:
     handles = [
         Line2D([], [], color=POSITIVE, linewidth=3, label="positive partial correlation"),
         Line2D([], [], color=NEGATIVE, linewidth=3, label="negative partial correlation"),
@@ -175,12 +179,16 @@ def _add_legend(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair]
         handles += [
             Line2D([], [], color=INK, label=f"in the true graph ({num_found})"),
             Line2D([], [], color=INK, linestyle=_FALSE, label=f"not in it ({num_false})"),
-            Line2D([], [], color=QUIET, linestyle=_MISSED, label=f"true, not drawn ({num_missed})"),
+            Line2D(
+                [],
+                [],
+                color=PALE,
+                linewidth=1.2,
+                linestyle=_MISSED,
+                label=f"true, not drawn ({num_missed})",
+            ),
         ]
-    drawn = figure.get_tightbbox()
-    width, height = figure.get_size_inches()
-    corner = (drawn.x1 / width + 0.25 / width, drawn.y1 / height)
-    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=corner, borderaxespad=0)
+    add_legend(figure, handles)
 
 
 def _width_examples(selected: Sequence[Edge]) -> list[float]:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from service.results.vocabulary import EdgeScore
 from vnce_engine.metrics import EdgeROC
-from worker.figures.drawing import FAINT, SERIES, add_title, render
+from worker.figures.drawing import FAINT, SERIES, add_legend, add_title, render
 
 SCORE_LABELS = {
     EdgeScore.ABS_PRECISION: "|K|",
@@ -47,7 +47,7 @@ def draw_roc(figure: Figure, curves: Mapping[str, EdgeROC], title: str) -> None:
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.set_xlabel("false positive rate: absent edges ranked above the threshold")
     axes.set_ylabel("true positive rate: true edges so ranked")
-    axes.legend(loc="lower right", handlelength=3)
+    add_legend(figure, axes.get_lines())
     any_curve = next(iter(curves.values()))
     subtitle = f"{any_curve.num_edges} true edges among {any_curve.num_pairs} pairs"
     if any_curve.auc is None:
