@@ -12,7 +12,7 @@ from service.datasets.cells import CELL_SCHEMA
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.stored_table import StoredTable, from_parquet
 from service.datasets.vocabulary import DatasetFormat
-from service.identifiers import new_id
+from service.identifiers import is_id, new_id
 from service.jobs.records import JobRecord
 from service.paging import Place
 
@@ -65,6 +65,8 @@ def add(session: Session, new: NewDataset) -> StoredDataset:
 
 def find(session: Session, dataset_id: str) -> StoredDataset | None:
     """Return a data set, or None if there is none of this identifier."""
+    if not is_id(dataset_id):
+        return None
     row = session.execute(_selected().where(DatasetRecord.id == dataset_id)).first()
     return row and StoredDataset(row[0], row[1], row[2] is not None)
 
