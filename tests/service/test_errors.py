@@ -77,12 +77,12 @@ def test_submitted_values_are_not_echoed(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [
-        ({"variables": [1] * 500_000}, "/variables/0"),
-        ({str(number): 1 for number in range(500_000)}, ""),
+        ({"variables": [1] * 100_000}, "/variables/0"),
+        ({str(number): 1 for number in range(100_000)}, ""),
     ],
     ids=["items", "fields"],
 )
-def test_half_a_million_mistakes_are_not_looked_for(
+def test_hundred_thousand_mistakes_are_not_looked_for(
     client: TestClient, change: dict[str, Any], pointer: str
 ) -> None:
     answer = client.post("/v1/jobs", json=DUMMY | change)
