@@ -48,6 +48,7 @@ def read_dataset(
     names = check_names(parsed.names[first:], limits, first_position=first + 1)
     _refuse_cells(parsed, [""] * first + names, has_units=options.units_row)
     columns = [column.combine_chunks() for column in parsed.columns[first:]]
+    parsed.columns.clear()  # they hold as much memory again
     changes = [*parsed.changes, *_index_changes(first), *name_changes(parsed.names[first:], names)]
     table = pa.table(columns, names)
     return ReadDataset(

@@ -1,0 +1,103 @@
+"""Uploads through a real HTTP server: limits, broken connections, and who waits for whom."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import uvicorn
+
+from service.main import create_app
+from service.settings import Settings
+
+pytestmark = pytest.mark.integration
+
+LIMIT = 16 * 2**20
+
+
+@pytest.fixture
+def port(sqlite_url: str) -> Iterator[int]:
+    """Yield the port of a server that takes uploads of 16 MiB."""
+    app = create_app(Settings(database_url=sqlite_url, max_body_bytes=LIMIT))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture
+def http(port: int) -> Iterator[httpx.Client]:
+    """Yield a client of the server."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+        yield client
+
+
+def send_raw(port: int, head: str, body: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"POST /v1/datasets HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode())
+        connection.sendall(body)
+
+
+def num_datasets(http: httpx.Client) -> int:
+    return len(http.get("/v1/datasets").json()["items"])
+
+
+def test_a_body_without_length_is_refused_at_the_limit(http):
+    block = b"1,2,3\n" * 10_000
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        while sent < 50 * LIMIT:
+            sent += len(block)
+            yield block
+
+    answer = http.post("/v1/datasets", content=endless())
+    assert (answer.status_code, str(LIMIT) in answer.text) == (413, True)
+    # What the sockets buffer on the way comes on top of the limit.
+    assert sent < LIMIT + 16 * 2**20
+
+
+def test_a_cut_off_upload_is_not_stored(http, port):
+    body = b"a,b\n" + b"1,2\n" * 6_000
+    send_raw(port, "Content-Length: 40000", body)
+    send_raw(port, "Transfer-Encoding: chunked", b"%x\r\n%s\r\n" % (len(body), body))
+    # A whole upload afterwards: the broken ones were dealt with when it is answered.
+    assert http.post("/v1/datasets?name=whole", content=body).status_code == 201
+    time.sleep(0.5)
+    assert num_datasets(http) == 1
+
+
+def test_others_are_served_while_a_large_table_is_read(http):
+    row = ",".join(str(i / 7) for i in range(20)) + "\n"
+    content = (",".join(f"v{i}" for i in range(20)) + "\n" + row * 40_000).encode()[: LIMIT - 1]
+    content = content[: content.rindex(b"\n") + 1]
+    longest, finished = 0.0, threading.Event()
+
+    def look() -> None:
+        nonlocal longest
+        with httpx.Client(base_url=http.base_url, timeout=120) as other:
+            while not finished.is_set():
+                for path in ("/livez", "/v1/datasets"):
+                    start = time.monotonic()
+                    assert other.get(path).status_code == 200
+                    longest = max(longest, time.monotonic() - start)
+                time.sleep(0.02)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    start = time.monotonic()
+    answer = http.post("/v1/datasets:preview", content=content)
+    duration = time.monotonic() - start
+    finished.set()
+    watcher.join()
+    assert answer.status_code == 200
+    # Were the table read in the event loop, one answer would take about as long as the upload.
+    assert 0 < longest < duration / 3
