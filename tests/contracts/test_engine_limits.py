@@ -1,0 +1,24 @@
+"""The service refuses by the engine's own limits, though it cannot import them."""
+
+import pytest
+
+from service.jobs import compatibility
+from service.results import vocabulary as results
+from vnce_engine import base, metrics, penalty, problem
+
+
+def test_least_number_of_rows() -> None:
+    assert compatibility.MIN_ROWS == base.MIN_ROWS
+
+
+def test_weakest_safe_penalty() -> None:
+    assert pytest.approx(penalty.weakest_safe_strength()) == compatibility.WEAKEST_SAFE_PENALTY
+
+
+@pytest.mark.parametrize("width", [2, 3, 20])
+def test_number_of_parameters(width: int) -> None:
+    assert compatibility.num_parameters(width) == problem.num_parameters(width)
+
+
+def test_edge_scores() -> None:
+    assert [score.value for score in results.EdgeScore] == [s.value for s in metrics.EdgeScore]
