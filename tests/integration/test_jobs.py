@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 WaitFor = Callable[..., Any]
 # A fit of the large table with these takes some seconds and can be interrupted all along.
-LONG: dict[str, Any] = {"penalty": 1.0, "max_iter": 8, "tol": 1e-9}
+LONG: dict[str, Any] = {"penalty": 1.0, "noise_ratio": 30, "max_iter": 12, "tol": 1e-9}
 
 
 def estimates(document: dict[str, Any]) -> dict[str, Any]:

@@ -4,12 +4,14 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from redis import Redis
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
-from service import schema
 from service.database import Database
 from service.identifiers import new_id
 from service.jobs import outbox
@@ -20,10 +22,31 @@ from worker.processes import Command, ManagedProcess
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    url = f"sqlite:///{tmp_path / 'vnce.db'}"
-    schema.upgrade(url)
-    database = Database(url)
+def database(sqlite_url: str) -> Iterator[Database]:
+    database = Database(sqlite_url)
+    yield database
+    database.dispose()
+
+
+class DatabaseThatLeaves(Database):
+    """A database that can be made to refuse connections."""
+
+    is_away = False
+    num_refused = 0
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        if self.is_away:
+            self.num_refused += 1
+            raise OperationalError("BEGIN", {}, ConnectionRefusedError())
+        with super().transaction() as session:
+            yield session
+
+
+@pytest.fixture
+def leaving_database(sqlite_url: str) -> Iterator[DatabaseThatLeaves]:
+    """Yield a second door to the same database, which can be closed."""
+    database = DatabaseThatLeaves(sqlite_url)
     yield database
     database.dispose()
 
