@@ -274,13 +274,20 @@ def _numbers(
     texts = None
     if str in found:
         kinds.texts.append(name)
-        texts = pa.array([c if isinstance(c, str) else None for c in cells], pa.string())
+        texts = pa.array(
+            [_encodable(c) if isinstance(c, str) else None for c in cells], pa.string()
+        )
     values = pa.array((_as_double(cell, number, ledger) for cell in cells), pa.float64())
     cells.clear()
     values = ledger.take_numbers(values, number, 1)
     if texts is None:
         return values
     return pc.coalesce(values, ledger.read(texts, range(number, number + 1), 1)[0])
+
+
+def _encodable(text: str) -> str:
+    """Return a text with half surrogate pairs, which only JSON can hold, spelled out."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _as_double(cell: object, number: int, ledger: CellLedger) -> float | None:

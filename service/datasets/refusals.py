@@ -29,10 +29,9 @@ def not_for(option: str, format_name: str) -> ProblemError:
 
 
 def shorten(text: str) -> str:
-    """Return a cell's text, cut to what an answer may echo."""
-    if len(text) <= MAX_CELL_CHARACTERS:
-        return text
-    return text[: MAX_CELL_CHARACTERS - 1] + "…"
+    """Return a cell's text or a name, cut and encodable, as an answer may echo it."""
+    cut = text if len(text) <= MAX_CELL_CHARACTERS else text[: MAX_CELL_CHARACTERS - 1] + "…"
+    return cut.encode(errors="backslashreplace").decode()
 
 
 def refuse_cells(ledger: CellLedger, names: list[str], lines: dict[int, int]) -> NoReturn:

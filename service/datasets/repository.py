@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from sqlalchemy import Select, delete, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from service import blobs
 from service.blobs import BlobRecord
@@ -73,7 +73,12 @@ def find(session: Session, dataset_id: str) -> StoredDataset | None:
 
 def newest(session: Session, limit: int, after: Place | None) -> list[StoredDataset]:
     """Return up to `limit` data sets, newest first, that follow a place in the list."""
-    query = _selected().order_by(DatasetRecord.created_at.desc(), DatasetRecord.id.desc())
+    query = (
+        _selected()
+        # A list shows no summaries, and these may be large.
+        .options(defer(DatasetRecord.summary, raiseload=True))
+        .order_by(DatasetRecord.created_at.desc(), DatasetRecord.id.desc())
+    )
     if after is not None:
         created_at, dataset_id = after
         is_older = DatasetRecord.created_at < created_at

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from service.problems import problem_document
+
 
 def test_absent_keys_null_and_the_text_nan_are_gaps(read):
     dataset = read(
@@ -128,6 +130,15 @@ def test_texts_are_read_like_csv_cells(read, refuse):
 )
 def test_what_is_no_table_is_refused(refuse, content):
     assert refuse(content, format="json").status == 422
+
+
+def test_half_a_surrogate_pair_is_refused_and_can_be_answered(refuse):
+    for content in ('{"a": ["\\ud800", 1]}', '[{"\\ud800": 1, "\\ud800": 2}]', '{"\\ud800": [1]}'):
+        problem = refuse(content)
+        assert problem.errors
+        assert problem_document(
+            problem.code, problem.detail, errors=problem.errors
+        ).model_dump_json()
 
 
 def test_too_many_columns_are_refused_as_they_appear(refuse, limits):
