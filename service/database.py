@@ -58,6 +58,13 @@ class Database:
         self.engine.dispose()
 
 
+def is_storage_full(error: Exception) -> bool:
+    """Return whether the database refused because it has no room left."""
+    cause = getattr(error, "orig", None)
+    is_full_on_postgresql = getattr(cause, "sqlstate", None) == "53100"
+    return is_full_on_postgresql or "database or disk is full" in str(cause)
+
+
 def _create_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":

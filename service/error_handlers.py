@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.database import is_storage_full
 from service.problems import (
     KINDS,
     MEDIA_TYPE,
@@ -134,7 +135,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 async def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
-    if _is_storage_full(error):
+    if is_storage_full(error):
         return _respond(
             request, ProblemCode.STORAGE_FULL, "The database has no room left; nothing was stored."
         )
@@ -145,12 +146,6 @@ async def _on_database_trouble(request: Request, error: Exception) -> JSONRespon
         f"The database does not answer; try again in {RETRY_AFTER_SECONDS} seconds.",
         headers={"Retry-After": RETRY_AFTER_SECONDS},
     )
-
-
-def _is_storage_full(error: Exception) -> bool:
-    cause = getattr(error, "orig", None)
-    is_full_on_postgresql = getattr(cause, "sqlstate", None) == "53100"
-    return is_full_on_postgresql or "database or disk is full" in str(cause)
 
 
 async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
