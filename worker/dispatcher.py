@@ -26,6 +26,8 @@ from worker.settings import WorkerSettings
 
 BATCH_SIZE = 100
 LONGEST_PAUSE_SECONDS = 2.0
+# A broker that is away, hangs, or refuses because it is full.
+BROKER_TROUBLE = (KombuError, RedisError)
 
 logger = logging.getLogger("worker")
 
@@ -52,7 +54,7 @@ class Dispatcher:
                     self._tell_alive()
                 self.send_pending()
                 pause = self._settings.outbox_seconds
-            except (*UNREACHABLE, KombuError, RedisError) as error:
+            except (*UNREACHABLE, *BROKER_TROUBLE) as error:
                 logger.warning("database or broker does not answer, trying again: %s", error)
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 

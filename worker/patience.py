@@ -8,6 +8,8 @@ from typing import TypeVar
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from service.database import is_storage_full
+
 T = TypeVar("T")
 
 # What SQLAlchemy raises when the database does not answer, as opposed to when it says no.
@@ -22,7 +24,8 @@ logger = logging.getLogger("worker")
 def patiently(operation: Callable[[], T], seconds: float) -> T:
     """Return what `operation` returns, trying again while the database is away.
 
-    `operation` is a whole transaction. After `seconds` the database's error is raised.
+    `operation` is a whole transaction. After `seconds` the database's error is raised; one that
+    has no room left is not waited for.
     """
     deadline = time.monotonic() + seconds
     pause = FIRST_PAUSE_SECONDS
@@ -30,7 +33,7 @@ def patiently(operation: Callable[[], T], seconds: float) -> T:
         try:
             return operation()
         except UNREACHABLE as error:
-            if time.monotonic() + pause > deadline:
+            if is_storage_full(error) or time.monotonic() + pause > deadline:
                 raise
             logger.warning("the database does not answer, trying again: %s", error)
         time.sleep(pause)

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Callable
 
-from service.database import Database
+from service.database import Database, is_storage_full
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.problems import Problem, ProblemCode
@@ -99,11 +99,12 @@ def _finish(database: Database, claim: Claim, settings: WorkerSettings, ending: 
 
     try:
         was_ours = patiently(lambda: write(ending), settings.finish_seconds)
-    except UNREACHABLE:
-        raise
-    except Exception:
+    except Exception as error:
+        is_full = is_storage_full(error)
+        if isinstance(error, UNREACHABLE) and not is_full:
+            raise
         logger.exception("job %s: its end cannot be stored", claim.job_id)
-        ending = Failed(_our_mistake(claim))
+        ending = Failed(_no_room(claim) if is_full else _our_mistake(claim))
         was_ours = patiently(lambda: write(ending), settings.finish_seconds)
     kept = "" if was_ours else ", and is discarded: the lease was lost or the job cancelled"
     logger.info("job %s: attempt %d %s%s", claim.job_id, claim.attempt, in_words(ending), kept)
@@ -122,6 +123,15 @@ def _out_of_memory(claim: Claim) -> Problem:
         ProblemCode.OUT_OF_MEMORY,
         "The fit needed more memory than its worker has. Try fewer variables or rows, or a "
         "smaller `noise_ratio`.",
+    )
+
+
+def _no_room(claim: Claim) -> Problem:
+    return problem_of(
+        claim,
+        ProblemCode.STORAGE_FULL,
+        "The fit has ended, but the database has no room for its result. Make room, by deleting "
+        "old jobs and data sets or on the disk, and submit the job again.",
     )
 
 

@@ -7,14 +7,13 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy import func, select
 
 from service.database import Database
 from service.jobs import leases
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from worker.celery_app import QUEUE_NAME, create_celery
-from worker.dispatcher import Dispatcher
+from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.settings import WorkerSettings
 
 pytestmark = pytest.mark.integration
@@ -73,10 +72,24 @@ def test_messages_outlast_a_broker_that_is_away(
 ) -> None:
     valkey_server.kill()
     job_id = add_job()
-    with pytest.raises(BrokerError):
+    with pytest.raises(BROKER_TROUBLE):
         dispatcher.send_pending()
     assert outbox_size(database) == 1
     valkey_server.restart_empty()
+    dispatcher.send_pending()
+    assert queued_job_ids(valkey_server) == [job_id]
+
+
+def test_messages_outlast_a_broker_that_is_full(
+    dispatcher: Dispatcher, database: Database, valkey_server: Any, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    with valkey_server.client as client:
+        client.config_set("maxmemory", 1)
+        with pytest.raises(BROKER_TROUBLE):
+            dispatcher.send_pending()
+        assert outbox_size(database) == 1
+        client.config_set("maxmemory", 0)
     dispatcher.send_pending()
     assert queued_job_ids(valkey_server) == [job_id]
 
@@ -89,12 +102,12 @@ def test_a_frozen_broker_holds_the_dispatcher_for_a_bounded_time_and_submissions
     dispatcher.send_pending()  # so that a connection is open when the broker freezes
     add_job()
     valkey_server.freeze()
-    errors: list[BrokerError] = []
+    errors: list[Exception] = []
 
     def send() -> None:
         try:
             dispatcher.send_pending()
-        except BrokerError as error:
+        except BROKER_TROUBLE as error:
             errors.append(error)
 
     sending = threading.Thread(target=send)

@@ -58,3 +58,12 @@ def test_a_refusal_is_not_tried_again() -> None:
     with pytest.raises(IntegrityError):
         patiently(refused, seconds=10)
     assert len(calls) == 1
+
+
+def test_a_full_disk_is_not_waited_for(clock: list[float]) -> None:
+    def full() -> None:
+        raise OperationalError("INSERT", {}, Exception("database or disk is full"))
+
+    with pytest.raises(OperationalError):
+        patiently(full, seconds=10)
+    assert clock == [0.0]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from service.database import Database
 from service.datasets import repository as datasets
@@ -248,6 +248,34 @@ def test_a_result_that_cannot_be_stored_fails_the_job_and_leaves_nothing_of_it(
     assert (job.state, job.error["code"]) == ("failed", "internal")
     for record in (ResultRecord, EdgeRecord, ArtefactRecord):
         assert num_rows(database, record) == 0
+
+
+def test_a_result_that_the_disk_has_no_room_for_fails_the_job_saying_so(
+    run: Run, database: Database, job_id: str, read_job: ReadJob
+) -> None:
+    large = Artefact("large.csv", "text/csv", bytes(2**20))
+
+    def add_large_file(request: EstimationRequest, on_step: OnStep) -> Outcome:
+        outcome = estimate(request, on_step)
+        fill_disk(database)
+        return Outcome(outcome.document, outcome.edges, [large])
+
+    run(estimate=add_large_file)
+    job = read_job(job_id)
+    assert job.error is not None
+    assert (job.state, job.error["code"]) == ("failed", "storage-full")
+    assert num_rows(database, ResultRecord) == 0
+
+
+def fill_disk(database: Database) -> None:
+    """Let the file grow by a few pages at most, on the one connection that is used from here on."""
+    database.dispose()
+
+    def bound(connection: Any, entry: Any) -> None:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 8}")
+
+    event.listen(database.engine, "connect", bound)
 
 
 def test_a_result_waits_for_a_database_that_is_away(
