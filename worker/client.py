@@ -22,6 +22,7 @@ TIMEOUT_SECONDS = 60.0
 POLL_SECONDS = 1.0
 # How long a wait outlasts a service that does not answer, as when it is being restarted.
 PATIENCE_SECONDS = 30.0
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FINAL_STATES = ("succeeded", "failed", "cancelled")
 
 
@@ -51,7 +52,10 @@ class Client:
     def connect(cls, url: str) -> Self:
         """Return a client of the service at `url`, such as http://127.0.0.1:8000."""
         try:
-            return cls(httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS))
+            # A proxy named in the environment cannot reach this machine's own loopback.
+            is_here = httpx.URL(url).host in LOOPBACK
+            http = httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, trust_env=not is_here)
+            return cls(http)
         except httpx.InvalidURL as error:
             raise ServiceUnreachableError(f"{url!r} is no URL: {error}") from error
 

@@ -14,8 +14,19 @@ from service.results.outcome import Edge
 from worker.client import JsonObject
 from worker.truth import Pair, pair
 
-OUT = Console()
-ERR = Console(stderr=True)
+# Where there is no terminal nothing needs to be cut to its width.
+_WIDTH_WITHOUT_TERMINAL = 160
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = _WIDTH_WITHOUT_TERMINAL
+    return console
+
+
+OUT = _console(stderr=False)
+ERR = _console(stderr=True)
 
 
 def to_json(document: JsonObject) -> str:
@@ -94,8 +105,13 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
 
 
 def listing(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Return a plain table of texts."""
-    table = Table(*headings, box=SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*("" if value is None else escape(str(value)) for value in row))
+    """Return a plain table of texts; the first column, an identifier, is never cut."""
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    longest = max((len(row[0]) for row in texts), default=0)
+    table.add_column(headings[0], no_wrap=True, min_width=longest)
+    for heading in headings[1:]:
+        table.add_column(heading)
+    for row in texts:
+        table.add_row(*map(escape, row))
     return table

@@ -1,0 +1,171 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from typer.testing import Result
+
+from worker.result_files import addresses
+
+Vnce = Callable[..., Result]
+QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """150 rows of three related columns, a tenth of the cells empty."""
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(150, 1)) + 0.5 * rng.normal(size=(150, 3)))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    path = tmp_path / "table.csv"
+    pd.DataFrame(X, columns=["a", "b", "c"]).to_csv(path, index=False)
+    return path
+
+
+def written(out: Path) -> set[str]:
+    return {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+
+
+def test_every_file_is_written_and_the_ending_told(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "result"
+    done = vnce("fit", table, "--out", out, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert written(out) == {"result.json", *addresses(has_truth=False)}
+    assert "converged" in done.output
+    assert "missing completely at random" in " ".join(done.output.split())
+
+
+def test_a_true_graph_is_scored_against(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    truth = tmp_path / "truth.csv"
+    truth.write_text("source,target\na,b\n")
+    done = vnce("fit", table, "--out", tmp_path / "r", "--truth", truth, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert written(tmp_path / "r") == {"result.json", *addresses(has_truth=True)}
+    assert "AUC by abs_partial_correlation" in done.output
+
+
+def test_json_output_is_the_result_and_nothing_else(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    done = vnce("fit", table, "--out", tmp_path / "r", "--json", *QUICK)
+    document = json.loads(done.stdout)
+    assert document == json.loads((tmp_path / "r" / "result.json").read_text())
+    assert document["dataset"]["name"] == "table.csv"
+    assert document["seed"] == 0
+
+
+def test_a_fit_that_did_not_converge_ends_with_3_and_its_result(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    done = vnce("fit", table, "--out", tmp_path / "r", "--max-iter", "1", *QUICK)
+    assert done.exit_code == 3
+    assert "not converged" in done.output
+    assert "max_iter" in done.output
+    assert (tmp_path / "r" / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "told"),
+    [
+        ("a,b\n1,2\n3,oops\n", [], "'oops'"),
+        ("a,b\n", [], "no rows"),
+        ("a,b\n" + "1,2\n" * 20, [], "column 'a'"),
+        ("a,b\n" + "".join(f"{i},{-i}\n" for i in range(20)), [], "column 'b', 19 cells"),
+        ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--variable", "c"], "'c'"),
+        ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--tol", "2"], "/estimator/tol"),
+        ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--delimiter", "x"], "delimiter"),
+        ("a,b\n" + "".join(f"<0.5,{i}\n{i},2\n" for i in range(20)), [], "column 'a', 20 cells"),
+    ],
+)
+def test_what_cannot_be_read_or_fitted_is_misuse_that_names_its_place(
+    vnce: Vnce, tmp_path: Path, content: str, options: list[str], told: str
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    done = vnce("fit", path, "--out", tmp_path / "r", *options)
+    assert done.exit_code == 2, done.output
+    assert told in " ".join(done.output.split())
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_preset_does_not_go_with_nce(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    options = ("--estimator", "nce", "--preset", "paper")
+    done = vnce("fit", table, "--out", tmp_path / "r", *options, *QUICK)
+    assert done.exit_code == 2
+    assert "/estimator/preset" in done.output
+
+
+def test_censored_cells_can_be_taken_for_missing(vnce: Vnce, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" + "".join(f"<0.5,{i}\n{i},{i % 5}\n" for i in range(30)))
+    done = vnce("fit", path, "--out", tmp_path / "r", "--censored", "missing", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "30 in a" in done.output
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_fit_with_4(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    path = tmp_path / "large.csv"
+    X = np.abs(rng.normal(size=(3000, 30)))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    pd.DataFrame(X).add_prefix("v").to_csv(path, index=False)
+    command = [sys.executable, "-c", "from worker.cli import main; main()"]
+    with subprocess.Popen(
+        [*command, "fit", str(path), "--out", str(tmp_path / "r"), "--seed", "0"],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while "linear term" not in process.stderr.readline():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 4
+        assert "cancelled" in process.stderr.read()
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.slow
+def test_penguins_are_fitted_as_they_come(vnce: Vnce, tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "data" / "penguins.csv"
+    done = vnce("fit", source, "--out", tmp_path / "r", "--seed", "0")
+    assert done.exit_code == 0, done.output
+    graph = nx.read_graphml(tmp_path / "r" / "graph.graphml")
+    penguins = pd.read_csv(source)
+    assert list(graph) == list(penguins)
+    # Two of 344 rows have gaps: the strongest pair is that of the plain partial correlations.
+    inverse = np.linalg.inv(penguins.dropna().corr().to_numpy())
+    plain = -inverse / np.sqrt(np.outer(inverse.diagonal(), inverse.diagonal()))
+    i, j = np.unravel_index(np.abs(np.triu(plain, k=1)).argmax(), plain.shape)
+    strongest = max(graph.edges(data=True), key=lambda edge: edge[2]["weight"])
+    assert set(strongest[:2]) == {list(penguins)[i], list(penguins)[j]}
+    assert np.sign(strongest[2]["partial_correlation"]) == np.sign(plain[i, j])
+
+
+@pytest.mark.slow
+def test_masked_wines_are_imputed_and_nothing_else_changes(vnce: Vnce, tmp_path: Path) -> None:
+    rng = np.random.default_rng(20051)
+    wine = load_wine(as_frame=True).data
+    masked = wine.mask(rng.random(wine.shape) < 0.2)
+    masked.to_csv(tmp_path / "wine.csv", index=False)
+    options = ("--transform", "sqrt", "--seed", "0")
+    done = vnce("fit", tmp_path / "wine.csv", "--out", tmp_path / "r", *options)
+    assert done.exit_code == 0, done.output
+    completed = pd.read_csv(tmp_path / "r" / "imputations.csv")
+    assert list(completed) == list(wine)
+    assert (completed[masked.notna()].isna() == masked.isna()).all().all()
+    assert (completed[masked.notna()].fillna(-1) == masked.fillna(-1)).all().all()
+    # Better than the columns' means, which explain nothing of the masked cells' variation.
+    scaled_error = ((completed - wine) / wine.std())[masked.isna()]
+    mean_error = ((masked.mean() - wine) / wine.std())[masked.isna()]
+    assert np.nanmean(scaled_error**2) < np.nanmean(mean_error**2)
