@@ -1,9 +1,11 @@
 """Connections and transactions on SQLite and PostgreSQL."""
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
@@ -65,14 +67,22 @@ def is_storage_full(error: Exception) -> bool:
     return is_full_on_postgresql or "database or disk is full" in str(cause)
 
 
+# A NaN that got this far is a mistake to be found here, not by a client's JSON parser.
+_as_json = partial(json.dumps, allow_nan=False)
+
+
 def _create_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         # pre_ping: a database that restarted must not cost the next request its answer.
-        return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+        return create_engine(
+            url, pool_pre_ping=True, pool_size=10, max_overflow=20, json_serializer=_as_json
+        )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_SECONDS})
+    engine = create_engine(
+        url, connect_args={"timeout": SQLITE_BUSY_SECONDS}, json_serializer=_as_json
+    )
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

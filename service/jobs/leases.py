@@ -44,8 +44,11 @@ class Progress:
     objective: float | None
 
     def as_document(self) -> dict[str, Any]:
-        """Return it as JSON takes it; an objective that is no finite number becomes null."""
-        document = asdict(self)
+        """Return it as it is stored: an objective that is no finite number as null.
+
+        A fraction that rounding has carried out of [0, 1] is brought back.
+        """
+        document = asdict(self) | {"fraction": min(max(self.fraction, 0.0), 1.0)}
         if self.objective is not None and not math.isfinite(self.objective):
             document["objective"] = None
         return document

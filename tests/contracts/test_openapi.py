@@ -17,7 +17,8 @@ METHODS = ("get", "put", "post", "delete", "patch")
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return dict(yaml.safe_load(COMMITTED.read_text(encoding="utf-8")))
+    # The C loader, many times as fast.
+    return dict(yaml.load(COMMITTED.read_text(encoding="utf-8"), yaml.CSafeLoader))
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:

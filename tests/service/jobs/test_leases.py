@@ -129,6 +129,12 @@ def test_progress_stores_an_undefined_objective_as_null(objective: float) -> Non
     assert progress.as_document()["objective"] is None
 
 
+@pytest.mark.parametrize(("told", "stored"), [(1 + 1e-12, 1.0), (-1e-12, 0.0), (0.25, 0.25)])
+def test_progress_stores_a_fraction_from_0_to_1(told: float, stored: float) -> None:
+    progress = Progress(stage="fit", fraction=told, iteration=3, objective=None)
+    assert progress.as_document()["fraction"] == stored
+
+
 def test_heartbeat_of_a_lost_lease_says_so_and_changes_nothing(
     database: Database, add_job: AddJob, read_job: ReadJob
 ) -> None:

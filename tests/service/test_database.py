@@ -1,0 +1,104 @@
+"""Transactions on SQLite and PostgreSQL."""
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select, update
+from sqlalchemy.exc import StatementError
+
+from service.blobs import BlobRecord
+from service.clock import now
+from service.database import Database
+from service.jobs.records import JobRecord
+
+
+def add_blob(database: Database, blob_id: str) -> None:
+    with database.transaction() as session:
+        session.add(BlobRecord(id=blob_id, sha256="", size=0))
+
+
+def blob_ids(database: Database) -> list[str]:
+    with database.snapshot() as session:
+        return sorted(session.scalars(select(BlobRecord.id)))
+
+
+def test_transaction_is_kept(database: Database) -> None:
+    add_blob(database, "one")
+    assert blob_ids(database) == ["one"]
+
+
+def fail_in_transaction(database: Database) -> None:
+    with database.transaction() as session:
+        session.add(BlobRecord(id="one", sha256="", size=0))
+        session.flush()
+        raise RuntimeError("half-way")
+
+
+def test_exception_undoes_the_transaction(database: Database) -> None:
+    with pytest.raises(RuntimeError, match="half-way"):
+        fail_in_transaction(database)
+    assert blob_ids(database) == []
+    add_blob(database, "two")
+    assert blob_ids(database) == ["two"]
+
+
+def test_snapshot_keeps_nothing(database: Database) -> None:
+    with database.snapshot() as session:
+        session.add(BlobRecord(id="one", sha256="", size=0))
+        session.flush()
+    assert blob_ids(database) == []
+
+
+def test_many_threads_write_without_losing_anything(database: Database) -> None:
+    with database.transaction() as session:
+        session.add(BlobRecord(id="counter", sha256="", size=0))
+
+    def count(_: int) -> None:
+        with database.transaction() as session:
+            session.execute(update(BlobRecord).values(size=BlobRecord.size + 1))
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(count, range(50)))
+    with database.snapshot() as session:
+        assert session.get_one(BlobRecord, "counter").size == 50
+
+
+def test_two_processes_that_write_wait_for_each_other(
+    database: Database, database_url: str
+) -> None:
+    # Another `Database` shares no lock with the first, just as another process would not.
+    other = Database(database_url)
+    has_begun = threading.Event()
+
+    def write_later() -> None:
+        has_begun.set()
+        add_blob(other, "second")
+
+    with database.transaction() as session:
+        session.add(BlobRecord(id="first", sha256="", size=0))
+        session.flush()
+        thread = threading.Thread(target=write_later)
+        thread.start()
+        has_begun.wait()
+    thread.join()
+    other.dispose()
+    assert blob_ids(database) == ["first", "second"]
+
+
+def test_number_that_json_does_not_have_cannot_be_stored(database: Database) -> None:
+    with (
+        database.transaction() as session,
+        pytest.raises((StatementError, ValueError), match="not JSON compliant"),
+    ):
+        session.execute(update(JobRecord).values(progress={"objective": math.nan}))
+
+
+def test_clock_goes_on_within_a_transaction(database: Database) -> None:
+    with database.transaction() as session:
+        first = session.execute(select(now())).scalar_one()
+        threading.Event().wait(0.01)
+        second = session.execute(select(now())).scalar_one()
+    # SQLite's clock counts milliseconds.
+    assert second - first >= 0.009
