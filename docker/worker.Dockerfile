@@ -16,9 +16,6 @@ COPY vnce_engine vnce_engine
 RUN /venv/bin/pip install --no-cache-dir --constraint constraints.txt '.[worker]'
 
 FROM python:3.12-slim
-# libgomp: the OpenMP that torch's wheels of some architectures expect of the system.
-RUN apt-get update && apt-get install --yes --no-install-recommends libgomp1 \
-    && rm -rf /var/lib/apt/lists/*
 COPY --from=build /venv /venv
 # The root file system is read-only: what libraries cache goes to /tmp.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
