@@ -1,7 +1,6 @@
 """What the API says about jobs."""
 
 from datetime import datetime
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -115,7 +114,7 @@ def describe(job: JobRecord) -> JobRead:
         attempt=job.attempt,
         max_attempts=job.max_attempts,
         heartbeat_at=_as_datetime(job.heartbeat_at),
-        progress=_progress(job.progress, job.progress_at),
+        progress=_progress(job),
         error=None if job.error is None else Problem.model_validate(job.error),
         links=JobLinks(
             job=address,
@@ -131,7 +130,10 @@ def _as_datetime(seconds: float | None) -> datetime | None:
     return None if seconds is None else as_datetime(seconds)
 
 
-def _progress(document: dict[str, Any] | None, seconds: float | None) -> ProgressRead | None:
-    if document is None or seconds is None:
+def _progress(job: JobRecord) -> ProgressRead | None:
+    if job.progress is None or job.progress_at is None:
         return None
-    return ProgressRead(**document, updated_at=as_datetime(seconds))
+    progress = ProgressRead(**job.progress, updated_at=as_datetime(job.progress_at))
+    # The worker's last report came before it had stored the result.
+    is_done = job.state == JobState.SUCCEEDED
+    return progress.model_copy(update={"fraction": 1.0}) if is_done else progress

@@ -221,6 +221,15 @@ def test_running_job_shows_its_progress(
     assert int(answer.headers["retry-after"]) >= 1
 
 
+def test_job_that_has_succeeded_has_done_all_its_work(
+    client: TestClient, database: Database, job_id: str, token: str
+) -> None:
+    with database.transaction() as session:
+        leases.heartbeat(session, job_id, token, 60, Progress("export", 0.9, 4, None))
+        leases.succeed(session, job_id, token)
+    assert client.get(f"/v1/jobs/{job_id}").json()["progress"]["fraction"] == 1
+
+
 def test_failed_job_is_200_with_the_reason_in_it(
     client: TestClient, database: Database, job_id: str, token: str
 ) -> None:
