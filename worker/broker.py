@@ -3,7 +3,7 @@
 import logging
 
 from redis import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from worker.celery_app import QUEUE_NAME, SOCKET_SECONDS
 
@@ -26,7 +26,7 @@ class Broker:
         """Log a warning if the server may drop messages when its memory is full."""
         try:
             policy = self._client.config_get("maxmemory-policy").get("maxmemory-policy")
-        except (RedisError, ResponseError):
+        except RedisError:
             return  # away, or a hosted server that does not show its configuration
         if policy not in (None, "noeviction"):
             logger.warning(

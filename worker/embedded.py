@@ -18,6 +18,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from alembic.util import CommandError
+from sqlalchemy.exc import SQLAlchemyError
+
 from worker import folder_lock
 from worker.embedded_processes import EmbeddedProcesses
 from worker.folder_lock import FolderInUseError
@@ -59,13 +62,12 @@ def serve(
     `workers` jobs run at a time. `on_ready` is called once the API answers, `say` with what else
     an operator should read. Call it from the main thread.
 
-    Raises `ServeError` if the folder or the port is taken, or if a process does not start or
+    Raises `ServeError` if the folder or the port cannot be had, or if a process does not start or
     keeps ending. By the time it returns or raises, whatever was started has been stopped.
     """
     stopping = stopping or threading.Event()
     data_dir = data_dir.resolve()
-    for folder in (data_dir / "logs", data_dir / "valkey"):
-        folder.mkdir(parents=True, exist_ok=True)
+    _make_folders(data_dir)
     try:
         with ExitStack() as stack:
             stack.enter_context(_signals_set(stopping))
@@ -83,6 +85,12 @@ def serve(
                     say(f"The {name} process had ended and was started again.")
     except (FolderInUseError, ProcessFailedError) as error:
         raise ServeError(str(error)) from error
+    except (SQLAlchemyError, CommandError) as error:
+        reason = getattr(error, "orig", error)
+        raise ServeError(
+            f"The database in {data_dir} cannot be used: {reason}. If it was made by a newer "
+            "version, run that one; else name another folder, or bring back a copy."
+        ) from error
 
 
 @contextmanager
@@ -125,6 +133,16 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()  # its children are tied to it
+
+
+def _make_folders(data_dir: Path) -> None:
+    try:
+        for folder in (data_dir / "logs", data_dir / "valkey"):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ServeError(
+            f"Cannot keep data in {data_dir}: {error.strerror}. Name another folder."
+        ) from error
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:

@@ -3,17 +3,20 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from service import schema
 from worker.embedded import RunningService, ServeError, running_service
 
 pytestmark = pytest.mark.integration
@@ -128,3 +131,37 @@ def test_a_taken_port_is_refused_with_advice(tmp_path: Path) -> None:
             running_service(tmp_path / "data", port=port),
         ):
             pass
+
+
+def test_a_data_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(ServeError, match=r"Cannot keep data in .*: Not a directory"),
+        running_service(tmp_path / "file" / "data"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda file: file.write_bytes(b"no database" * 1000), "file is not a database"),
+        (lambda file: pretend_it_is_newer(file), "Can't locate revision"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_refused_and_left_as_it_is(
+    tmp_path: Path, spoil: Callable[[Path], None], reason: str
+) -> None:
+    file = tmp_path / "vnce.db"
+    spoil(file)
+    content = file.read_bytes()
+    with pytest.raises(ServeError, match=reason), running_service(tmp_path):
+        pass
+    assert file.read_bytes() == content
+
+
+def pretend_it_is_newer(file: Path) -> None:
+    schema.upgrade(f"sqlite:///{file}")
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'of tomorrow'")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
