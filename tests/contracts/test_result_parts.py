@@ -1,0 +1,106 @@
+"""What the worker makes is what the API serves: every part, of the type that it declares."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from pydantic import BaseModel
+
+from service.database import Database
+from service.main import create_app
+from service.results.pages import GraphPage, ResultRead
+from service.results.schemas import ImputationsRead, MatrixRead, RocRead
+from service.results.vocabulary import EdgeScore, Figure
+from service.settings import Settings
+from worker.runner import run_job
+from worker.settings import WorkerSettings
+
+pytestmark = pytest.mark.slow
+
+DOCUMENTS: dict[str, type[BaseModel]] = {
+    "": ResultRead,
+    "/precision": MatrixRead,
+    "/partial-correlations": MatrixRead,
+    "/imputations": ImputationsRead,
+    "/graph": GraphPage,
+} | {f"/roc?score={score}": RocRead for score in EdgeScore}
+FILES = (
+    [
+        f"/{stem}/content?format={ending}"
+        for stem in ("precision", "partial-correlations", "imputations")
+        for ending in ("csv", "npy", "parquet")
+    ]
+    + [f"/graph/content?format={ending}" for ending in ("json", "graphml", "csv")]
+    + [f"/figures/{figure}.svg" for figure in Figure]
+    + ["/objective/content"]
+)
+
+
+def as_csv(table: np.ndarray) -> str:
+    """Return a table as CSV, NaN as an empty cell."""
+    lines = [",".join("" if np.isnan(cell) else repr(float(cell)) for cell in row) for row in table]
+    return "\n".join(["a,b,c,d", *lines])
+
+
+@pytest.fixture(scope="module")
+def client(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    file = tmp_path_factory.mktemp("contracts") / "vnce.db"
+    shutil.copyfile(sqlite_template, file)
+    with TestClient(create_app(Settings(database_url=f"sqlite:///{file}"))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def result(client: TestClient) -> str:
+    """Return the address of a real result, with gaps and a true graph."""
+    rng = np.random.default_rng(7)
+    table = np.abs(rng.normal(size=(60, 4)))
+    table[rng.random(table.shape) < 0.1] = np.nan
+    dataset = client.post("/v1/datasets", content=as_csv(table).encode()).json()
+    truth = {"kind": "edges", "edges": [{"source": "a", "target": "b"}]}
+    client.put(f"/v1/datasets/{dataset['id']}/ground-truth", json=truth).raise_for_status()
+    estimator = {"kind": "vnce", "penalty": 1.0}
+    body = {"kind": "estimation", "dataset_id": dataset["id"], "estimator": estimator, "seed": 7}
+    job = client.post("/v1/jobs", json=body).json()
+    url = client.app.state.settings.database_url
+    database = Database(url)
+    run_job(job["id"], database, WorkerSettings(database_url=url))
+    database.dispose()
+    job = client.get(f"/v1/jobs/{job['id']}").json()
+    assert job["state"] == "succeeded", job["error"]
+    return str(job["links"]["result"])
+
+
+def refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
+
+
+@pytest.mark.parametrize(("part", "model"), DOCUMENTS.items())
+def test_document_fits_its_schema_and_strict_json(
+    client: TestClient, result: str, part: str, model: type[BaseModel]
+) -> None:
+    answer = client.get(result + part)
+    assert answer.status_code == 200
+    model.model_validate(json.loads(answer.text, parse_constant=refuse_constant), strict=False)
+
+
+@pytest.mark.parametrize("part", FILES)
+def test_file_is_there_and_of_a_declared_type(client: TestClient, result: str, part: str) -> None:
+    answer = client.get(result + part)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].partition(";")[0] in declared_types(client, part)
+    assert len(answer.content) > 0
+
+
+def declared_types(client: TestClient, part: str) -> set[str]:
+    """Return the media types that the OpenAPI document promises for a part."""
+    path = part.partition("?")[0]
+    if path.startswith("/figures/"):
+        path = "/figures/{name}.svg"
+    # The app keeps the document that it has once made.
+    operation = client.app.openapi()["paths"]["/v1/jobs/{job_id}/result" + path]["get"]
+    return set(operation["responses"]["200"]["content"])
