@@ -1,5 +1,7 @@
 """All files that a finished estimation leaves."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from service.results.outcome import Artefact
@@ -18,50 +20,53 @@ from worker.figures.roc import SCORE_LABELS, roc_svg
 from worker.fitted import FittedNetwork
 
 
-def make_artefacts(fitted: FittedNetwork) -> list[Artefact]:
-    """Return every file of the result; `worker.result_files.addresses` lists their names."""
+def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
+    """Yield every file of the result; `worker.result_files.addresses` lists their names."""
     spec, estimator = fitted.spec, fitted.estimator
     names, transform = spec.variables, spec.model.transform
-    artefacts = [
-        *matrix_artefacts("precision", names, estimator.precision_, transform),
-        *matrix_artefacts("partial-correlations", names, estimator.partial_correlation_, transform),
-        *imputation_artefacts(names, fitted.completed, ~np.isnan(fitted.X)),
-        *graph_artefacts(names, fitted.edges, spec.edge_threshold),
-        objective_artefact(estimator.objective_path_),
-        *_figures(fitted),
-    ]
+    rho = estimator.partial_correlation_
+    yield from matrix_artefacts("precision", names, estimator.precision_, transform)
+    yield from matrix_artefacts("partial-correlations", names, rho, transform)
+    yield from imputation_artefacts(names, fitted.completed, ~np.isnan(fitted.X))
+    yield from graph_artefacts(names, fitted.edges, spec.edge_threshold)
+    yield objective_artefact(estimator.objective_path_)
+    yield from _figures(fitted)
     if fitted.roc_curves is not None:
-        artefacts += roc_artefacts(fitted.roc_curves)
-    return artefacts
+        yield from roc_artefacts(fitted.roc_curves)
 
 
-def _figures(fitted: FittedNetwork) -> list[Artefact]:
+def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
     spec, estimator = fitted.spec, fitted.estimator
     about = f"{label(fitted.dataset_name)}, {spec.estimator.kind.upper()}"
-    pictures = {
-        Figure.NETWORK: network_svg(
+    yield _picture(
+        Figure.NETWORK,
+        network_svg(
             spec.variables,
             fitted.edges,
             edge_threshold=spec.edge_threshold,
             truth=fitted.truth,
             title=f"Network: {about}",
         ),
-        Figure.HEATMAP: heatmap_svg(
+    )
+    yield _picture(
+        Figure.HEATMAP,
+        heatmap_svg(
             spec.variables, estimator.partial_correlation_, f"Partial correlations: {about}"
         ),
-        Figure.OBJECTIVE: objective_svg(
-            estimator.objective_path_,
-            f"Objective: {about}",
-            _about_objective(estimator),
+    )
+    yield _picture(
+        Figure.OBJECTIVE,
+        objective_svg(
+            estimator.objective_path_, f"Objective: {about}", _about_objective(estimator)
         ),
-    }
+    )
     if fitted.roc_curves is not None:
         curves = {SCORE_LABELS[score]: curve for score, curve in fitted.roc_curves.items()}
-        pictures[Figure.ROC] = roc_svg(curves, f"Edge recovery: {about}")
-    return [
-        Artefact(f"figures/{figure}.svg", MediaType.SVG, picture)
-        for figure, picture in pictures.items()
-    ]
+        yield _picture(Figure.ROC, roc_svg(curves, f"Edge recovery: {about}"))
+
+
+def _picture(figure: Figure, svg: bytes) -> Artefact:
+    return Artefact(f"figures/{figure}.svg", MediaType.SVG, svg)
 
 
 def _about_objective(estimator: Estimator) -> str:

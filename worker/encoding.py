@@ -3,11 +3,14 @@
 import math
 import platform
 from importlib.metadata import version
+from typing import assert_never
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from service.jobs.vocabulary import LinearChoice
+from service.jobs.specs import NceEstimatorSpec, VnceEstimatorSpec
+from service.jobs.vocabulary import Imputation, LinearChoice
 from service.results.schemas import (
     ConvergenceRead,
     CountsRead,
@@ -35,6 +38,12 @@ MISSING_COMPLETELY_AT_RANDOM = (
 )
 
 
+FILLED = (
+    "None that would make it valid: missing cells were filled before the fit. A comparator, biased "
+    "the more, the more cells are missing."
+)
+
+
 def encode(
     fitted: FittedNetwork,
     dataset: DatasetIdentity,
@@ -58,7 +67,7 @@ def encode(
         convergence=_convergence(estimator),
         diagnostics=_diagnostics(estimator),
         warnings=[*_censoring_warnings(censored), *_engine_warnings(estimator)],
-        assumption=MISSING_COMPLETELY_AT_RANDOM if np.isnan(fitted.X).any() else COMPLETE,
+        assumption=_assumption(fitted),
         counts=_counts(fitted, censored),
         edge_rule=_edge_rule(fitted),
         scores=score_documents(fitted.roc_curves),
@@ -71,6 +80,16 @@ def encode(
             num_threads=torch.get_num_threads(),
         ),
     )
+
+
+def _assumption(fitted: FittedNetwork) -> str:
+    if not np.isnan(fitted.X).any():
+        return COMPLETE
+    match fitted.spec.estimator:
+        case VnceEstimatorSpec() | NceEstimatorSpec(imputation=Imputation.DROP):
+            return MISSING_COMPLETELY_AT_RANDOM
+        case NceEstimatorSpec():
+            return FILLED
 
 
 def _linear(fitted: FittedNetwork) -> LinearTermRead:
@@ -153,15 +172,27 @@ def _engine_warnings(estimator: Estimator) -> list[ResultWarning]:
 
 def _counts(fitted: FittedNetwork, censored: dict[str, int]) -> CountsRead:
     missing = np.isnan(fitted.X)
-    num_rows, num_empty = len(missing), int(missing.all(axis=1).sum())
     return CountsRead(
-        num_rows=num_rows,
-        num_empty_rows=num_empty,
-        num_fitted_rows=fitted.estimator.diagnostics_.num_rows - num_empty,
+        num_rows=len(missing),
+        num_empty_rows=int(missing.all(axis=1).sum()),
+        num_fitted_rows=_num_fitted_rows(fitted, missing),
         num_variables=missing.shape[1],
         num_missing=int(missing.sum()),
         num_censored=sum(censored.values()),
     )
+
+
+def _num_fitted_rows(fitted: FittedNetwork, missing: NDArray[np.bool_]) -> int:
+    estimator = fitted.spec.estimator
+    match estimator:
+        case VnceEstimatorSpec():
+            return int((~missing.all(axis=1)).sum())
+        case NceEstimatorSpec(imputation=Imputation.DROP):
+            return int((~missing.any(axis=1)).sum())
+        case NceEstimatorSpec():
+            return len(missing)
+        case _:
+            assert_never(estimator)
 
 
 def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from service.jobs.specs import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
-from service.results.outcome import Outcome
+from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.result import FitStatus, FitStep
 from worker.artefacts import make_artefacts
@@ -20,6 +20,7 @@ from worker.builders import Estimator, build_estimator
 from worker.encoding import encode
 from worker.failures import FitCancelledError, JobFailedError
 from worker.fitted import FittedNetwork
+from worker.result_files import addresses
 from worker.truth import Pair, pair
 
 __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
@@ -68,7 +69,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     _report(on_step, "export", _FITTED)
     started = time.perf_counter()
     fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, truth)
-    artefacts = make_artefacts(fitted)
+    artefacts = _make_artefacts(fitted, on_step)
     document = encode(
         fitted,
         request.dataset,
@@ -78,6 +79,16 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     )
     _report(on_step, "export", 1.0)
     return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+
+
+def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
+    artefacts: list[Artefact] = []
+    num_expected = len(addresses(has_truth=fitted.truth is not None))
+    for artefact in make_artefacts(fitted):
+        artefacts.append(artefact)
+        done = len(artefacts) / (num_expected + 1)
+        _report(on_step, "export", _FITTED + (1 - _FITTED) * done)
+    return artefacts
 
 
 def _report(on_step: OnStep, stage: str, fraction: float) -> None:

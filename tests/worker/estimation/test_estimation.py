@@ -131,6 +131,7 @@ def test_only_the_chosen_variables_are_used(make_request: MakeRequest) -> None:
     assert (curve["num_pairs"], curve["num_true_edges"]) == (3, 2)
 
 
+@pytest.mark.slow
 def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
     model = {"kind": "truncated-gaussian", "linear": "auto"}
     document = estimate(make_request(model=model, estimator={"kind": "vnce"}), ignore).document
@@ -138,6 +139,30 @@ def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
     assert [step.strength for step in document.penalty.path if step.chosen] == [
         document.penalty.strength
     ]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "num_fitted", "assumption"),
+    [
+        ({"kind": "vnce"}, 119, "missing completely at random"),
+        ({"kind": "nce", "imputation": "mean"}, 120, "comparator"),
+        ({"kind": "nce", "imputation": "drop"}, 114, "missing completely at random"),
+    ],
+)
+def test_the_rows_that_were_fitted_are_counted_and_the_assumption_stated(
+    make_request: MakeRequest, estimator: dict[str, object], num_fitted: int, assumption: str
+) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.exponential(size=(120, 3))
+    X[0] = np.nan  # an empty row
+    X[1:6, 1] = np.nan  # five rows with a gap
+    table = pa.table([pa.array(column, from_pandas=True) for column in X.T], ["a", "b", "c"])
+    request = make_request(table=table, estimator={**estimator, "penalty": 1.0})
+    document = estimate(request, ignore).document
+    counts = document.counts
+    assert (counts.num_rows, counts.num_empty_rows, counts.num_missing) == (120, 1, 8)
+    assert counts.num_fitted_rows == num_fitted
+    assert assumption in document.assumption
 
 
 def test_nce_fills_and_says_what_it_was_asked(make_request: MakeRequest) -> None:
