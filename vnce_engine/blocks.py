@@ -86,6 +86,11 @@ class Block:
         """The draws as one wide matrix (d + 1, k * b), sharing memory."""
         return self.draws.flatten(1)
 
+    @property
+    def work(self) -> int:
+        """Multiplications in one product of a (d + 1, d + 1) matrix with the draws."""
+        return self.draws.numel() * self.draws.shape[0]
+
     def gaps(self) -> Iterator[tuple[int, slice, Tensor]]:
         """Yield each coordinate that has missing cells, their packed range and their columns."""
         counts = torch.bincount(self.coordinate, minlength=self.draws.shape[0]).tolist()

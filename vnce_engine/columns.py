@@ -32,6 +32,17 @@ def refuse_unusable_columns(X: FloatArray, names: Sequence[str], estimator: str)
     _refuse(lowest == highest, names, "Constant column in data passed to", estimator)
 
 
+def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
+    """Raise `ValueError` naming the columns with observed zeros, which the log-normal forbids."""
+    counts = (X == 0).sum(axis=0)
+    if counts.any():
+        columns = [f"{names[int(j)]} ({counts[j]})" for j in np.flatnonzero(counts)]
+        raise ValueError(
+            "`preset='paper'` needs observed values above 0, but there are zeros in "
+            f"{listed(columns)}; the default preset allows them"
+        )
+
+
 def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
     """Return warnings about nearly constant and duplicate columns and pairs never seen together."""
     warnings = []

@@ -1,21 +1,26 @@
 """Variational EM: E- and M-steps in turn until the estimates stay where they are."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from vnce_engine.acceleration import Acceleration
+from vnce_engine.blocks import Block
 from vnce_engine.mean_field import complete
 from vnce_engine.newton import newton_step
 from vnce_engine.penalty import Penalty
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus
 from vnce_engine.sample import ContrastiveSample
-from vnce_engine.surface import Surface, SurfacePoint, work
+from vnce_engine.surface import Surface, SurfacePoint
 
 # q starts each cycle from the last one's means, so that one sweep keeps up with theta.
 _SWEEPS = 1
+# Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
+# q matters to them only as a proposal, so that a slightly old one costs a little variance.
+_STALE = 0.05
 # An extrapolated diagonal below this share of the plain one is not to be trusted.
 _SMALLEST_SHARE = 0.3
 
@@ -33,6 +38,7 @@ class Cycles:
         self.point: SurfacePoint | None = None
         self._progress = progress
         self._acceleration = Acceleration()
+        self._noise_control: tuple[Tensor, Tensor] | None = None
 
     def run(
         self,
@@ -48,6 +54,7 @@ class Cycles:
         way, on a logarithmic scale, from the first change to the tolerance.
         """
         self._acceleration.change_map()
+        self._noise_control = None
         first_change = math.nan
         for cycle in range(max_cycles):
             start = self._next
@@ -69,11 +76,24 @@ class Cycles:
 
     def _e_step(self, sample: ContrastiveSample, augmented: Tensor) -> Tensor:
         """Complete the rows by draws from q under `augmented`; return the control variates."""
-        control = torch.zeros_like(augmented)
-        for block in sample.blocks:
-            self._progress.spend(work(block))
-            control += complete(block, augmented, math.log(sample.nu), _SWEEPS).control
+        if self._noise_control is None or self._is_stale(augmented):
+            control = self._complete(sample.noise, augmented, sample.nu)
+            self._noise_control = (augmented, control)
+        _, noise_control = self._noise_control
+        control = noise_control + self._complete(sample.data, augmented, sample.nu)
         return control / sample.num_rows
+
+    def _is_stale(self, augmented: Tensor) -> bool:
+        assert self._noise_control is not None
+        completed_at, _ = self._noise_control
+        return scaled_change(augmented - completed_at, augmented) > _STALE
+
+    def _complete(self, blocks: Sequence[Block], augmented: Tensor, nu: float) -> Tensor:
+        control = torch.zeros_like(augmented)
+        for block in blocks:
+            self._progress.spend(4 * block.work)
+            control += complete(block, augmented, math.log(nu), _SWEEPS).control
+        return control
 
     def _extrapolated(self, start: Tensor, image: Tensor) -> Tensor:
         # Residuals of c, large beside the others, would drown them; c follows K and h at once.

@@ -7,9 +7,12 @@ import torch
 from numpy.typing import ArrayLike
 
 from vnce_engine.base import MIN_ROWS, RandomState, TruncatedGaussianEstimator, check_choice
+from vnce_engine.columns import refuse_zeros
 from vnce_engine.fit import fit
 from vnce_engine.imputation import Imputation, fill
 from vnce_engine.observations import Observations
+from vnce_engine.paper import MAX_ITERATIONS
+from vnce_engine.preset import fit_by_papers_recipe
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult, FitWarning
 
@@ -38,7 +41,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Evenly spread or independent noise.
     preset : "default" or "paper"
         "paper" is the recipe of Rhodes and Gutmann (2019), for reference: it fixes nu = 10, random
-        draws and a log-normal q; `linear` and `penalty` mean "zero" and None where "auto".
+        draws and a log-normal q, stops by its own rule (`tol` is not used), and takes "auto" to mean
+        linear="zero" and penalty=None.
     random_state : int, Generator, RandomState or None
         Seed of every draw; the same int gives the same result.
     max_iter : int or None
@@ -104,8 +108,18 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         """
         return self._fit(X, on_step)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("preset", self.preset, ("default", "paper"))
+
     def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
-        return fit(observations, self._options(), seed, on_step)
+        options = self._options()
+        if self.preset == "default":
+            return fit(observations, options, seed, on_step)
+        refuse_zeros(observations.to_array(), self._column_names())
+        if self.max_iter is None:
+            options = replace(options, max_cycles=MAX_ITERATIONS)
+        return fit_by_papers_recipe(observations, options, seed, on_step)
 
 
 class TruncatedGaussianNCE(TruncatedGaussianEstimator):

@@ -56,7 +56,7 @@ def fit(
     Equal observations, options and seed give equal results. Raises `ValueError` where a column
     has no two different observed values.
     """
-    _refuse_unbounded(observations, options)
+    refuse_unbounded(observations, options)
     generator = torch.Generator().manual_seed(seed)
     is_choosing = AUTO in (options.linear, options.penalty)
     problem = Problem.prepare(
@@ -74,7 +74,7 @@ def fit(
     return run.result(observations, status)
 
 
-def _refuse_unbounded(observations: Observations, options: FitOptions) -> None:
+def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
     """Refuse a penalty too weak to keep data and noise from being told apart with certainty."""
     num_rows = int(observations.observed.any(dim=1).sum())
     needed = num_parameters(observations.num_columns)

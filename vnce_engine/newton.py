@@ -1,12 +1,14 @@
 """The M-step: Newton's method, its equations solved by conjugate gradients without a matrix."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from vnce_engine.preconditioner import GaussianPreconditioner
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Surface, SurfacePoint
+from vnce_engine.surface import Curvature, Surface, SurfacePoint
 
 # Share of the way to the boundary K_ii = 0 that one step may go.
 _BOUNDARY_SHARE = 0.9
@@ -23,7 +25,7 @@ class NewtonStep(NamedTuple):
 
     point: SurfacePoint
     remaining: Tensor
-    """The gradient there over the curvature's diagonal: about the step that is left."""
+    """About the step that is left: the preconditioned gradient there."""
 
 
 def newton_step(surface: Surface, augmented: Tensor, progress: Progress) -> NewtonStep:
@@ -32,28 +34,34 @@ def newton_step(surface: Surface, augmented: Tensor, progress: Progress) -> Newt
     K keeps a positive diagonal. The value is finite if it was finite at `augmented`.
     """
     point = surface.at(augmented, progress)
-    diagonal = point.curvature_diagonal()
-    direction = _newton_direction(point, diagonal, progress)
+    curvature = point.curvature()
+    preconditioner = GaussianPreconditioner.of(curvature, has_linear=bool(surface.is_free.all()))
+    direction = _newton_direction(point.gradient, curvature, preconditioner, progress)
     moved = _line_search(point, direction, progress)
-    return NewtonStep(moved, moved.gradient / diagonal)
+    return NewtonStep(moved, preconditioner(moved.gradient))
 
 
-def _newton_direction(point: SurfacePoint, diagonal: Tensor, progress: Progress) -> Tensor:
+def _newton_direction(
+    gradient: Tensor,
+    curvature: Curvature,
+    preconditioner: Callable[[Tensor], Tensor],
+    progress: Progress,
+) -> Tensor:
     """Return an ascent direction that solves Newton's equation to a tenth of the gradient."""
-    direction = torch.zeros_like(point.gradient)
-    residual = point.gradient
-    preconditioned = residual / diagonal
+    direction = torch.zeros_like(gradient)
+    residual = gradient
+    preconditioned = preconditioner(residual)
     search = preconditioned
     energy = (residual * preconditioned).sum()
     enough = _FORCING**2 * energy
     for _ in range(_MAX_PRODUCTS):
         if not energy > enough:
             break
-        product = point.curvature_product(search, progress)
+        product = curvature.product(search, progress)
         step = energy / (search * product).sum()
         direction = direction + step * search
         residual = residual - step * product
-        preconditioned = residual / diagonal
+        preconditioned = preconditioner(residual)
         previous, energy = energy, (residual * preconditioned).sum()
         search = preconditioned + (energy / previous) * search
     return 0.5 * (direction + direction.mT)

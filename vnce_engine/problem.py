@@ -57,12 +57,8 @@ class Problem:
         points = uniforms.split([len(fold) * noise_ratio for fold in rows])
         folds = tuple(
             ContrastiveSample(
-                (
-                    *data_blocks(scaled, fold, noise, NUM_DRAWS, generator),
-                    *noise_blocks(scaled, fold, noise, fold_points),
-                ),
-                len(fold),
-                float(noise_ratio),
+                tuple(data_blocks(scaled, fold, noise, NUM_DRAWS, generator)),
+                tuple(noise_blocks(scaled, fold, noise, fold_points)),
             )
             for fold, fold_points in zip(rows, points, strict=True)
         )
@@ -86,7 +82,7 @@ class Problem:
             num_points, self.observations.num_columns, self.noise_draws, self.generator
         )
         blocks = noise_blocks(self.observations, rows, self.noise, uniforms)
-        return sample.with_more_noise(blocks, FINAL_NOISE_FACTOR * sample.nu)
+        return sample.with_more_noise(blocks)
 
     def without(self, fold: int) -> ContrastiveSample:
         """Return all folds but one."""

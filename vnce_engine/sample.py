@@ -15,24 +15,57 @@ from vnce_engine.observations import Observations
 _EDGE = 2.0**-40
 
 
+# Noise rows a data row in the Hessian, which needs fewer rows than the gradient.
+_CURVATURE_NOISE_RATIO = 4
+
+
 @dataclass(frozen=True)
 class ContrastiveSample:
     """Blocks of data rows, and of `nu` noise rows for each of them, for theta to tell apart."""
 
-    blocks: tuple[Block, ...]
-    num_rows: int
-    """The number of data rows, n."""
-    nu: float
+    data: tuple[Block, ...]
+    noise: tuple[Block, ...]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, data first."""
+        return self.data + self.noise
+
+    @property
+    def num_rows(self) -> int:
+        """The number of data rows, n."""
+        return sum(block.num_rows for block in self.data)
+
+    @property
+    def nu(self) -> float:
+        """Noise rows a data row."""
+        return sum(block.num_rows for block in self.noise) / self.num_rows
+
+    def curvature_blocks(self) -> list[tuple[Block, float]]:
+        """Return blocks enough for a Hessian, with the number of rows that each row stands for.
+
+        A Hessian needs fewer rows than a gradient: four noise rows a data row.
+        """
+        noise, count = [], 0
+        for block in self.noise:
+            if count >= _CURVATURE_NOISE_RATIO * self.num_rows:
+                break
+            noise.append(block)
+            count += block.num_rows
+        weight = self.nu * self.num_rows / count
+        return [(block, 1.0) for block in self.data] + [(block, weight) for block in noise]
 
     @classmethod
     def joined(cls, samples: Sequence["ContrastiveSample"]) -> "ContrastiveSample":
-        """Join samples of different rows and one `nu`; their blocks are shared, not copied."""
-        blocks = tuple(block for sample in samples for block in sample.blocks)
-        return cls(blocks, sum(sample.num_rows for sample in samples), samples[0].nu)
+        """Join samples of different rows; their blocks are shared, not copied."""
+        return cls(
+            tuple(block for sample in samples for block in sample.data),
+            tuple(block for sample in samples for block in sample.noise),
+        )
 
-    def with_more_noise(self, blocks: Sequence[Block], nu: float) -> "ContrastiveSample":
-        """Return the sample with further noise `blocks`, so that `nu` is the ratio now."""
-        return ContrastiveSample((*self.blocks, *blocks), self.num_rows, nu)
+    def with_more_noise(self, blocks: Sequence[Block]) -> "ContrastiveSample":
+        """Return the sample with further noise blocks for the same rows."""
+        return ContrastiveSample(self.data, (*self.noise, *blocks))
 
 
 def data_blocks(

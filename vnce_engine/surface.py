@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from vnce_engine.blocks import Block
 from vnce_engine.mean_field import log_ratios
 from vnce_engine.penalty import Penalty, PenaltyCurvature
 from vnce_engine.progress import Progress
@@ -35,22 +34,20 @@ class Surface:
     """bool (d + 1, d + 1), symmetric: False where an entry of A stays as it is."""
 
     def at(self, augmented: Tensor, progress: Progress) -> "SurfacePoint":
-        """Evaluate the surface, its gradient and the weights of its Hessian at `augmented`."""
+        """Evaluate the surface, its gradient and its curvature at `augmented`."""
         log_nu = math.log(self.sample.nu)
         value = augmented.new_zeros(())
         gradient = torch.zeros_like(augmented)
-        curvatures = []
         for block in self.sample.blocks:
-            progress.spend(work(block))
+            progress.spend(2 * block.work)
             logits = log_ratios(block, augmented).flatten() - log_nu
             if block.is_noise:
                 logits = -logits
-            wrong = torch.sigmoid(-logits)  # the probability of the wrong class
             draws = block.flat_draws
             value += logsigmoid(logits).sum() / block.num_draws
+            slopes = torch.sigmoid(-logits)  # the probability of the wrong class
             sign = 1 if block.is_noise else -1
-            gradient.addmm_(draws * wrong, draws.mT, alpha=0.5 * sign / block.num_draws)
-            curvatures.append(wrong.mul(1 - wrong).div_(4 * block.num_draws))
+            gradient.addmm_(draws * slopes, draws.mT, alpha=0.5 * sign / block.num_draws)
         num_rows = self.sample.num_rows
         precision = augmented[:-1, :-1]
         value = value / num_rows - 0.5 * (augmented * self.control).sum()
@@ -61,48 +58,65 @@ class Surface:
             augmented=augmented,
             value=value - self.penalty.value(precision),
             gradient=gradient * self.is_free,
-            curvatures=curvatures,
-            penalty_curvature=self.penalty.curvature(precision),
         )
 
 
 @dataclass(frozen=True)
 class SurfacePoint:
-    """A point of the surface, with all that Newton's method asks of it."""
+    """A point of the surface."""
 
     surface: Surface
     augmented: Tensor
     value: Tensor
     gradient: Tensor
-    curvatures: list[Tensor]
-    """For each block, (k * b,): a quarter of each draw's second derivative in its log ratio."""
-    penalty_curvature: PenaltyCurvature
 
-    def curvature_product(self, direction: Tensor, progress: Progress) -> Tensor:
-        """Return the negative Hessian, positive semi-definite, times a symmetric `direction`."""
+    def curvature(self) -> "Curvature":
+        """Return about the negative Hessian here."""
+        surface = self.surface
+        log_nu = math.log(surface.sample.nu)
+        rows = []
+        for block, weight in surface.sample.curvature_blocks():
+            draws = block.draws[:, 0]
+            class_probability = torch.sigmoid(log_ratios(block, self.augmented)[0] - log_nu)
+            weights = class_probability * (1 - class_probability)
+            rows.append((draws, weights * (0.25 * weight / surface.sample.num_rows)))
+        penalty = surface.penalty.curvature(self.augmented[:-1, :-1])
+        return Curvature(rows, penalty, surface.is_free)
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """A positive semi-definite operator on symmetric matrices, near a surface's negative Hessian.
+
+    It takes one draw of each data row and only part of the noise, which costs a fraction of the
+    exact product and is near enough for Newton's method; and the penalty's convex part.
+    """
+
+    rows: list[tuple[Tensor, Tensor]]
+    """Rows (d + 1, b), and the weight of each (b,)."""
+    penalty: PenaltyCurvature
+    is_free: Tensor
+
+    def product(self, direction: Tensor, progress: Progress) -> Tensor:
+        """Return the operator times a symmetric `direction`."""
         product = torch.zeros_like(direction)
-        for block, curvature in zip(self.surface.sample.blocks, self.curvatures, strict=True):
-            progress.spend(work(block))
-            draws = block.flat_draws
-            weights = (direction @ draws).mul_(draws).sum(dim=0).mul_(curvature)
-            product.addmm_(draws * weights, draws.mT)
-        product /= self.surface.sample.num_rows
-        product[:-1, :-1] += self.penalty_curvature.product(direction[:-1, :-1])
-        return product * self.surface.is_free
+        for draws, weights in self.rows:
+            progress.spend(2 * draws.numel() * draws.shape[0])
+            quadratic = (direction @ draws).mul_(draws).sum(dim=0)
+            product.addmm_(draws * quadratic.mul_(weights), draws.mT)
+        product[:-1, :-1] += self.penalty.product(direction[:-1, :-1])
+        return product * self.is_free
 
-    def curvature_diagonal(self) -> Tensor:
-        """Return the diagonal of the negative Hessian, the preconditioner of its solver."""
-        diagonal = torch.zeros_like(self.augmented)
-        for block, curvature in zip(self.surface.sample.blocks, self.curvatures, strict=True):
-            squares = block.flat_draws.square()
-            diagonal.addmm_(squares * curvature, squares.mT)
-        diagonal /= self.surface.sample.num_rows
+    def diagonal(self) -> Tensor:
+        """Return its diagonal."""
+        diagonal = torch.zeros_like(self.is_free, dtype=self.rows[0][0].dtype)
+        for draws, weights in self.rows:
+            squares = draws.square()
+            diagonal.addmm_(squares * weights, squares.mT)
         # An off-diagonal entry moves together with its mirror image and is felt twice.
         diagonal = 2 * diagonal - torch.diag(diagonal.diagonal())
-        diagonal[:-1, :-1] += self.penalty_curvature.diagonal()
-        return diagonal
+        return diagonal + self.penalty_diagonal()
 
-
-def work(block: Block) -> int:
-    """Return about how many multiplications one pass over the block takes."""
-    return 2 * block.draws.numel() * block.draws.shape[0]
+    def penalty_diagonal(self) -> Tensor:
+        """Return the penalty's part of the diagonal."""
+        return torch.nn.functional.pad(self.penalty.diagonal(), (0, 1, 0, 1))

@@ -1,0 +1,91 @@
+"""An approximate inverse of the M-step's Hessian, exact where completed rows are normal.
+
+The Hessian is the second moment of the statistics (xxᵀ, x, 1) under the weights of the rows. For
+normal x its products follow from first and second moments alone: with M the second moment of
+a = (x, 1) and m its last column, V goes to 2 MVM + tr(MV) M - 2 (mᵀVm) mmᵀ (the fourth moments of
+a normal vector), which a Cholesky factor of M inverts in closed form. Columns of a table with
+means far from zero make a diagonal preconditioner useless; this one does not feel them.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vnce_engine.surface import Curvature
+
+# Keeps the factor of M finite for columns that depend on each other linearly.
+_RELATIVE_RIDGE = 1e-10
+
+
+@dataclass(frozen=True)
+class GaussianPreconditioner:
+    """Divides by the curvature of normal rows, then damps what the penalty stiffens.
+
+    The penalty enters through the square root of the share g / (g + p) that the rows have in each
+    diagonal entry of the curvature, from both sides: exact if the rows' part were diagonal.
+    """
+
+    inverse_factor: Tensor
+    """Inverse of the Cholesky factor of M, or of its part without the constant where h is 0."""
+    mean: Tensor
+    """The last column of M, or its part without the constant, times that inverse: e."""
+    total_weight: Tensor
+    damping: Tensor
+    has_linear: bool
+
+    @classmethod
+    def of(cls, curvature: Curvature, has_linear: bool) -> "GaussianPreconditioner":
+        """Return the preconditioner for a curvature."""
+        moment = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
+        for draws, weights in curvature.rows:
+            moment.addmm_(draws * weights, draws.mT)
+        total_weight = moment[-1, -1].clone()
+        moment = moment / total_weight
+        mean = moment[:, -1]
+        if not has_linear:
+            moment, mean = moment[:-1, :-1], mean[:-1]
+        ridge = torch.diag(moment.diagonal() * _RELATIVE_RIDGE)
+        factor = torch.linalg.cholesky(moment + ridge)
+        identity = torch.eye(len(mean), dtype=moment.dtype)
+        inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
+        diagonal = curvature.diagonal()
+        share = 1 - curvature.penalty_diagonal() / diagonal
+        return cls(inverse, inverse @ mean, total_weight, share.clamp(min=0).sqrt(), has_linear)
+
+    def __call__(self, residual: Tensor) -> Tensor:
+        """Return about the inverse curvature times a symmetric `residual` (d + 1, d + 1)."""
+        damped = self.damping * residual
+        solution = self._with_linear(damped) if self.has_linear else self._without_linear(damped)
+        return self.damping * solution / self.total_weight
+
+    def _with_linear(self, residual: Tensor) -> Tensor:
+        """Solve 2 W + tr(W) I - 2 (eᵀWe) eeᵀ = B in whitened coordinates; here e is a unit."""
+        whitened = self._whiten(residual)
+        trace = self.mean @ whitened @ self.mean
+        quadratic = 0.5 * ((2 + len(self.mean)) * trace - whitened.trace())
+        return self._unwhiten(self._solve(whitened, trace, quadratic))
+
+    def _without_linear(self, residual: Tensor) -> Tensor:
+        """Solve the same for V without its h: 2 W + r I - 2 (eᵀWe) eeᵀ = B, r = tr(W) + v."""
+        whitened = self._whiten(residual[:-1, :-1])
+        corner = residual[-1, -1]
+        length = self.mean @ self.mean
+        product = self.mean @ whitened @ self.mean
+        quadratic = 0.5 * (product - corner * length) / (1 - length.square())
+        solved = self._solve(whitened, corner, quadratic)
+        solution = torch.zeros_like(residual)
+        solution[:-1, :-1] = self._unwhiten(solved)
+        solution[-1, -1] = corner - solved.trace()
+        return solution
+
+    def _solve(self, whitened: Tensor, trace: Tensor, quadratic: Tensor) -> Tensor:
+        outer = torch.outer(self.mean, self.mean)
+        identity = torch.eye(len(self.mean), dtype=whitened.dtype)
+        return 0.5 * (whitened - trace * identity) + quadratic * outer
+
+    def _whiten(self, residual: Tensor) -> Tensor:
+        return self.inverse_factor @ residual @ self.inverse_factor.mT
+
+    def _unwhiten(self, solved: Tensor) -> Tensor:
+        return self.inverse_factor.mT @ solved @ self.inverse_factor
