@@ -19,7 +19,7 @@ class BfgsInfo:
     improvement: float
     """How far the loss fell."""
     gradient_norm: float
-    """Largest entry of the gradient, in size."""
+    """Euclidean norm of the gradient."""
     num_iterations: int
     stopped: bool
     """Whether `on_iteration` asked to stop."""
@@ -70,7 +70,7 @@ def minimise(
         parameters=torch.tensor(found.x, dtype=start.dtype),
         loss=float(found.fun),
         improvement=first_loss - float(found.fun),
-        gradient_norm=float(np.abs(found.jac).max()),
+        gradient_norm=float(np.linalg.norm(found.jac)),
         num_iterations=int(found.nit),
         stopped=stopped,
     )

@@ -41,8 +41,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Evenly spread or independent noise.
     preset : "default" or "paper"
         "paper" is the recipe of Rhodes and Gutmann (2019), for reference: it fixes nu = 10, random
-        draws and a log-normal q, stops by its own rule (`tol` is not used), and takes "auto" to mean
-        linear="zero" and penalty=None.
+        draws and a log-normal q, has its own stopping rule instead of `tol`, and takes "auto" to
+        mean linear="zero" and penalty=None.
     random_state : int, Generator, RandomState or None
         Seed of every draw; the same int gives the same result.
     max_iter : int or None

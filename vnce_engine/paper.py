@@ -43,7 +43,7 @@ class PaperFit:
     num_iterations: int
     """BFGS iterations in M-steps; E-steps take about as many."""
     gradient_norm: float
-    """Largest entry, in size, of the objective's gradient in theta after the last M-step."""
+    """Euclidean norm of the objective's gradient in theta after the last M-step."""
     log_ratio_data: Tensor
     """log phi - log q - log p_noise (k, n) of the data rows, under the last draws"""
     log_ratio_noise: Tensor

@@ -1,0 +1,118 @@
+"""`preset="paper"`: the paper's recipe behind the interface of `fit`."""
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from vnce_engine.diagnostics import numerical_warnings
+from vnce_engine.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
+from vnce_engine.noise import ProductTruncatedNormal
+from vnce_engine.observations import Observations
+from vnce_engine.paper import NOISE_RATIO, PaperFit, fit_paper
+from vnce_engine.penalty import Penalty
+from vnce_engine.progress import OnStep
+from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitStep
+
+_MESSAGES = {
+    **MESSAGES,
+    FitStatus.CONVERGED: "A cycle no longer raised the objective.",
+    FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations before the "
+    "objective settled; with missing cells, whose draws are new every cycle, it normally does. "
+    "Look at the objective's path; try a larger `max_iter` or `preset='default'`.",
+}
+# A class probability that leaves less than this to the other class counts as certain.
+_CERTAIN = 1e-6
+
+
+def fit_by_papers_recipe(
+    observations: Observations, options: FitOptions, seed: int, on_step: OnStep | None = None
+) -> FitResult:
+    """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper.py`).
+
+    `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
+    `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows
+    a data row, whatever the options say. Raises `ValueError` if an observed cell is zero.
+    """
+    linear = "zero" if options.linear == AUTO else options.linear
+    strength = None if isinstance(options.penalty, str) else options.penalty
+    refuse_unbounded(observations, replace(options, penalty=strength))
+    scaled, scale = _scaled(observations)
+    penalty = Penalty(
+        strength or 0.0, options.penalty_kind, _inverse_k0(scaled, linear), scaled.num_rows
+    )
+
+    def report(iteration: int, objective: float) -> bool | None:
+        if on_step is None:
+            return None
+        return on_step(FitStep("fit", iteration / options.max_cycles, iteration, objective))
+
+    fit = fit_paper(
+        scaled,
+        ProductTruncatedNormal.fit(scaled),
+        torch.Generator().manual_seed(seed),
+        free_linear=linear == "free",
+        penalty=None if strength is None else penalty.value,
+        max_iterations=options.max_cycles,
+        on_step=report,
+    )
+    diagnostics = _diagnose(observations, scaled, fit, penalty.inverse_k0)
+    return FitResult(
+        model=fit.model.with_columns_scaled(scale),
+        status=fit.status,
+        message=_MESSAGES[fit.status],
+        objective_path=fit.objective_path,
+        num_iterations=fit.num_iterations,
+        penalty=strength,
+        penalty_path=(),
+        linear_choice=linear,
+        linear_evidence=None,
+        diagnostics=diagnostics,
+        warnings=numerical_warnings(diagnostics, (), observations),
+    )
+
+
+def _scaled(observations: Observations) -> tuple[Observations, Tensor]:
+    """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
+    has_any = observations.observed.any(dim=1)
+    values, observed = observations.values[has_any], observations.observed[has_any]
+    scale = (values.square().sum(dim=0) / observed.sum(dim=0)).sqrt()
+    return Observations(values / scale, observed), scale
+
+
+def _inverse_k0(scaled: Observations, linear: str) -> Tensor:
+    """Return mean(x²) of each column (d,), or its variance where h accounts for the mean."""
+    counts = scaled.observed.sum(dim=0)
+    mean_square = scaled.values.square().sum(dim=0) / counts
+    if linear == "zero":
+        return mean_square
+    return mean_square - (scaled.values.sum(dim=0) / counts).square()
+
+
+def _diagnose(
+    observations: Observations, scaled: Observations, fit: PaperFit, inverse_k0: Tensor
+) -> Diagnostics:
+    precision = fit.model.precision
+    root = precision.diagonal().rsqrt()
+    smallest = float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
+    kappa = (precision * torch.outer(inverse_k0, inverse_k0).sqrt()).fill_diagonal_(0.0)
+    wrong = torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0)
+    num_draws = fit.log_ratio_data.shape[0]
+    weights = torch.softmax(fit.log_ratio_data[:, ~scaled.observed.all(dim=1)], dim=0)
+    return Diagnostics(
+        gradient_norm=fit.gradient_norm,
+        effective_sample_size=float((1 / (num_draws * weights.square().sum(dim=0))).mean())
+        if num_draws > 1
+        else None,
+        smallest_eigenvalue=smallest,
+        is_positive_definite=smallest > 0,
+        separated_share=float((wrong < _CERTAIN).to(wrong.dtype).mean()),
+        mean_classification=float(wrong.mean()),
+        largest_interaction=float(kappa.abs().max()),
+        num_rows=observations.num_rows,
+        num_empty_rows=observations.num_rows - scaled.num_rows,
+        num_missing=int((~observations.observed).sum()),
+        num_draws=num_draws,
+        noise_ratio=NOISE_RATIO,
+    )
