@@ -17,8 +17,9 @@ from service.problems import Problem
 from service.results.schemas import EstimationResult, RocRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.metrics import EdgeROC
-from worker.cli.printing import edge_table, listing, to_json, write_file
+from worker.cli.printing import edge_table, listing, to_json
 from worker.cli.progress import Show, board, show_job
+from worker.cli.result_folder import write_files
 from worker.cli.truth_file import edges_document
 from worker.client import FINAL_STATES, Client, JsonObject
 from worker.demo_problems import SEED, DemoProblem, ring_problem, sachs_problem
@@ -162,8 +163,10 @@ def _write_files(
     folder: Path,
 ) -> None:
     served = addresses(has_truth=True)
-    for name, source in FILES.items():
-        write_file(folder, name, client.result_file(job_id, served[source]))
-    write_file(folder, "roc.svg", roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}"))
-    write_file(folder, RESULT, to_json(client.result(job_id)).encode())
-    write_file(folder, "table.csv", problem.content)
+    fetched = {name: client.result_file(job_id, served[source]) for name, source in FILES.items()}
+    made = {
+        "roc.svg": roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}"),
+        RESULT: to_json(client.result(job_id)).encode(),
+        "table.csv": problem.content,
+    }
+    write_files(folder, fetched | made)

@@ -23,8 +23,9 @@ from service.validation_items import validation_items
 from vnce_engine.result import FitStep
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices, job_document
-from worker.cli.printing import ERR, OUT, to_json, write_file
+from worker.cli.printing import ERR, OUT, to_json
 from worker.cli.progress import board
+from worker.cli.result_folder import write_result
 from worker.cli.summary import exit_code, print_summary
 from worker.cli.truth_file import read_truth_file
 from worker.client import JsonObject
@@ -72,9 +73,8 @@ def fit_file(
 
         outcome = estimate(request, on_step)
     document = outcome.document.model_dump(mode="json")
-    write_file(out, RESULT, to_json(document).encode())
-    for artefact in outcome.artefacts:
-        write_file(out, artefact.name, artefact.content)
+    files = {artefact.name: artefact.content for artefact in outcome.artefacts}
+    write_result(out, {RESULT: to_json(document).encode(), **files})
     if as_json:
         OUT.file.write(to_json(document))
     else:

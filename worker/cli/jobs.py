@@ -18,9 +18,9 @@ from worker.cli.printing import (
     print_json,
     print_problem,
     to_json,
-    write_file,
 )
 from worker.cli.progress import board, show_job
+from worker.cli.result_folder import write_files, write_result
 from worker.cli.summary import NUM_TOP_EDGES, exit_code, print_summary
 from worker.client import Client, JsonObject
 from worker.result_files import RESULT, addresses
@@ -120,16 +120,19 @@ def get(
         if unknown := [name for name in wanted if name not in {RESULT, *files}]:
             known = ", ".join([RESULT, *files])
             raise typer.BadParameter(f"this result has no {unknown[0]!r}; it has {known}")
-        for name in wanted:
-            content = (
-                to_json(result).encode() if name == RESULT else client.result_file(job, files[name])
-            )
-            if out is None:
-                sys.stdout.buffer.write(content)
-            else:
-                write_file(out, name, content)
-    if out is not None:
-        OUT.print(f"{len(wanted)} files in {out}: {', '.join(wanted)}", highlight=False)
+        contents = {
+            name: to_json(result).encode()
+            if name == RESULT
+            else client.result_file(job, files[name])
+            for name in wanted
+        }
+    if out is None:
+        for content in contents.values():
+            sys.stdout.buffer.write(content)
+        return
+    write = write_files if names else write_result
+    write(out, contents)
+    OUT.print(f"{len(wanted)} files in {out}: {', '.join(wanted)}", highlight=False)
 
 
 def jobs(

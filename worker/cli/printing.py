@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -37,13 +36,6 @@ def to_json(document: JsonObject) -> str:
 def print_json(document: JsonObject) -> None:
     """Print a document for programs, and nothing else, on standard output."""
     OUT.file.write(to_json(document))
-
-
-def write_file(folder: Path, name: str, content: bytes) -> None:
-    """Write a file of a result, such as `figures/network.svg`, below `folder`."""
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
 
 
 def print_problem(problem: Problem) -> None:

@@ -65,7 +65,8 @@ def _name_rows_and_columns(axes: Axes, names: Sequence[str]) -> None:
     labels = [label(name) for name in names]
     ticks = np.arange(len(names))
     axes.set_yticks(ticks, labels)
-    axes.set_xticks(ticks, labels, rotation=90)
+    # Anchored where they meet the cells, so that a viewer's wider glyphs grow away from them.
+    axes.set_xticks(ticks, labels, rotation=90, rotation_mode="anchor", ha="right", va="center")
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -53,6 +53,15 @@ def test_a_true_graph_is_scored_against(vnce: Vnce, table: Path, tmp_path: Path)
     assert "AUC by abs_partial_correlation" in done.output
 
 
+def test_nothing_of_an_earlier_result_stays_behind(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    (out / "roc").mkdir(parents=True)
+    (out / "roc" / "precision.json").write_text("of an earlier fit with a true graph")
+    (out / "notes.txt").write_text("mine")
+    assert vnce("fit", table, "--out", out, *QUICK).exit_code == 0
+    assert written(out) == {"notes.txt", "result.json", *addresses(has_truth=False)}
+
+
 def test_json_output_is_the_result_and_nothing_else(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:
