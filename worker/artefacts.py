@@ -38,6 +38,8 @@ def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
 def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
     spec, estimator = fitted.spec, fitted.estimator
     about = f"{label(fitted.dataset_name)}, {spec.estimator.kind.upper()}"
+    is_correlation = estimator.diagnostics_.is_positive_definite
+    measure = "partial correlation" if is_correlation else "scaled interaction"
     yield _picture(
         Figure.NETWORK,
         network_svg(
@@ -46,12 +48,16 @@ def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
             edge_threshold=spec.edge_threshold,
             truth=fitted.truth,
             title=f"Network: {about}",
+            measure=measure,
         ),
     )
     yield _picture(
         Figure.HEATMAP,
         heatmap_svg(
-            spec.variables, estimator.partial_correlation_, f"Partial correlations: {about}"
+            spec.variables,
+            estimator.partial_correlation_,
+            title=f"{measure.capitalize()}s: {about}",
+            measure=measure,
         ),
     )
     yield _picture(

@@ -22,18 +22,28 @@ _DARK = 0.6
 
 
 def heatmap_svg(
-    names: Sequence[str], partial_correlation: NDArray[np.float64], title: str
+    names: Sequence[str], partial_correlation: NDArray[np.float64], *, title: str, measure: str
 ) -> bytes:
     """Draw the matrix (d, d) in the order of `names`, the diagonal left out.
 
+    `measure` is what the figure calls its numbers.
     Colours run symmetrically from minus to plus the largest size off the diagonal, rounded up to
     a tenth, so that zero is always white.
     """
-    return render(lambda figure: draw_heatmap(figure, names, partial_correlation, title))
+    return render(
+        lambda figure: draw_heatmap(
+            figure, names, partial_correlation, title=title, measure=measure
+        )
+    )
 
 
 def draw_heatmap(
-    figure: Figure, names: Sequence[str], partial_correlation: NDArray[np.float64], title: str
+    figure: Figure,
+    names: Sequence[str],
+    partial_correlation: NDArray[np.float64],
+    *,
+    title: str,
+    measure: str,
 ) -> None:
     """Draw what `heatmap_svg` describes on an empty figure."""
     d = len(names)
@@ -57,7 +67,7 @@ def draw_heatmap(
         _write_numbers(axes, partial_correlation, limit)
     height = max(1.6, side * 0.6)
     colour_axes = figure.add_axes((1 + 0.2 / side, 0, 0.14 / side, height / side))
-    figure.colorbar(image, cax=colour_axes, label="partial correlation")
+    figure.colorbar(image, cax=colour_axes, label=measure)
     add_title(figure, title, "white is no association given all other variables")
 
 

@@ -45,8 +45,12 @@ def network_svg(
     edge_threshold: float,
     truth: frozenset[Pair] | None,
     title: str,
+    measure: str,
 ) -> bytes:
     """Draw the selected pairs, by sign and size of their partial correlation.
+
+    `measure` is what the figure calls that number: without a positive definite precision matrix
+    it is no partial correlation.
 
     With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
     a dotted grey line. Positions depend on the order of `names` alone, so that two estimates of
@@ -54,7 +58,13 @@ def network_svg(
     """
     return render(
         lambda figure: draw_network(
-            figure, names, edges, edge_threshold=edge_threshold, truth=truth, title=title
+            figure,
+            names,
+            edges,
+            edge_threshold=edge_threshold,
+            truth=truth,
+            title=title,
+            measure=measure,
         )
     )
 
@@ -67,6 +77,7 @@ def draw_network(
     edge_threshold: float,
     truth: frozenset[Pair] | None,
     title: str,
+    measure: str,
 ) -> None:
     """Draw what `network_svg` describes on an empty figure."""
     radius = max(_MIN_RADIUS_INCHES, len(names) * _ARC_INCHES / (2 * np.pi))
@@ -101,9 +112,9 @@ def draw_network(
         clip_on=False,
     )
     _write_names(axes, names, angles, radius)
-    _explain(figure, selected, truth)
+    _explain(figure, selected, truth, measure)
     num_pairs = len(names) * (len(names) - 1) // 2
-    rule = f"{len(selected)} of {num_pairs} pairs have |partial correlation| ≥ {edge_threshold:g}"
+    rule = f"{len(selected)} of {num_pairs} pairs have |{measure}| ≥ {edge_threshold:g}"
     add_title(figure, title, rule)
 
 
@@ -164,10 +175,12 @@ def _write_names(
         )
 
 
-def _explain(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None) -> None:
+def _explain(
+    figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None, measure: str
+) -> None:
     handles = [
-        Line2D([], [], color=POSITIVE, linewidth=3, label="positive partial correlation"),
-        Line2D([], [], color=NEGATIVE, linewidth=3, label="negative partial correlation"),
+        Line2D([], [], color=POSITIVE, linewidth=3, label=f"positive {measure}"),
+        Line2D([], [], color=NEGATIVE, linewidth=3, label=f"negative {measure}"),
     ]
     handles += [
         Line2D([], [], color=QUIET, linewidth=_line_width(size), label=f"size {size:g}")

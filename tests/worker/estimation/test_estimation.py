@@ -213,6 +213,29 @@ def test_what_the_engine_refuses_fails_the_job_and_names_the_column(
     assert "depth" in problem.detail
 
 
+class NeverFinite:
+    """Stands for an estimator whose objective overflows: no table is known that makes one do so."""
+
+    status_ = "non_finite"
+    objective_path_ = (-3.5, -2.25, float("nan"))
+    n_iter_ = 3
+    message_ = "Try a stronger `penalty`."
+
+    def fit(self, table: pa.Table, on_step: object) -> None:
+        pass
+
+
+def test_an_objective_that_is_not_finite_fails_the_job_and_says_where(
+    make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.estimation.build_estimator", lambda spec: NeverFinite())
+    problem = failure(make_request()).problem
+    assert problem.code is ProblemCode.NON_FINITE_OBJECTIVE
+    assert "iteration 3" in problem.detail
+    assert "-2.25" in problem.detail
+    assert "Try a stronger" in problem.detail
+
+
 CENSORED = pa.table(
     [[3, 4, 9], ["a", "=c", "a"], ["<0.5", "ND", "<0.5"], [0.0, None, 0.0], [0.5, None, 0.5]],
     schema=CELL_SCHEMA,
