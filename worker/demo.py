@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from service.problems import Problem
 from service.results.schemas import EstimationResult, RocRead
@@ -31,7 +32,7 @@ from worker.result_files import RESULT, addresses
 POLL_SECONDS = 0.25
 NUM_WORKERS = 2
 NUM_EDGES_SHOWN = 20
-# Scale-free and what edges are ranked by: |K| depends on the units of the columns.
+# What edges are ranked by everywhere, free of the columns' units, on which |K| depends.
 SCORE = EdgeScore.ABS_PARTIAL_CORRELATION
 ESTIMATORS: Mapping[str, JsonObject] = {
     "VNCE": {"kind": "vnce"},
@@ -84,8 +85,10 @@ def _solve(client: Client, problem: DemoProblem, folder: Path, console: Console)
     }
     with board(console) as add:
         _follow(client, {job_id: add(name) for name, job_id in jobs.items()})
+    _report(client, jobs["VNCE"], problem, console)
+    console.print(_score_table(client, jobs))
+    console.print(problem.remark, highlight=False)
     curves = {name: _roc(client, job_id) for name, job_id in jobs.items()}
-    _report(client, jobs["VNCE"], curves, problem, console)
     _write_files(client, jobs["VNCE"], curves, problem, folder)
     console.print(f"Files in {folder}: {', '.join(sorted(os.listdir(folder)))}", highlight=False)
 
@@ -128,13 +131,7 @@ def _roc(client: Client, job_id: str) -> EdgeROC:
     )
 
 
-def _report(
-    client: Client,
-    job_id: str,
-    curves: Mapping[str, EdgeROC],
-    problem: DemoProblem,
-    console: Console,
-) -> None:
+def _report(client: Client, job_id: str, problem: DemoProblem, console: Console) -> None:
     result = EstimationResult.model_validate(client.result(job_id))
     edges = client.edges(job_id, limit=NUM_EDGES_SHOWN)
     convergence = result.convergence
@@ -146,13 +143,16 @@ def _report(
     for warning in result.warnings:
         console.print(f"warning: {warning.message}", markup=False, highlight=False)
     console.print(edge_table(edges, problem.truth, f"The {len(edges)} strongest pairs by VNCE"))
-    rows = [
-        (name, f"{curve.auc:.3f}", f"{curve.average_precision:.3f}")
-        for name, curve in curves.items()
-    ]
-    console.print(
-        listing(("estimator", f"AUC by {SCORE_LABELS[SCORE]}", "average precision"), rows)
-    )
+
+
+def _score_table(client: Client, jobs: Mapping[str, str]) -> Table:
+    """Return the AUC of every estimator under every score."""
+    rows = []
+    for name, job_id in jobs.items():
+        result = EstimationResult.model_validate(client.result(job_id))
+        auc = {score.score: score.auc for score in result.scores}
+        rows.append([name, *(f"{auc[score]:.3f}" for score in SCORE_LABELS)])
+    return listing(["AUC by", *SCORE_LABELS.values()], rows)
 
 
 def _write_files(
