@@ -19,6 +19,8 @@ JsonObject = dict[str, Any]
 Parameters = Mapping[str, str | int | float | bool | list[str] | None]
 
 TIMEOUT_SECONDS = 60.0
+# A large table is read before the answer comes.
+UPLOAD_SECONDS = 600.0
 POLL_SECONDS = 1.0
 # How long a wait outlasts a service that does not answer, as when it is being restarted.
 PATIENCE_SECONDS = 30.0
@@ -74,7 +76,9 @@ class Client:
         """Store a table and return its description, or only describe it as a `preview`."""
         path = "/v1/datasets:preview" if preview else "/v1/datasets"
         headers = {"Content-Type": "application/octet-stream"}
-        return self._json("POST", path, params=options, content=content, headers=headers)
+        return self._json(
+            "POST", path, params=options, content=content, headers=headers, timeout=UPLOAD_SECONDS
+        )
 
     def datasets(self, **filters: str | int | None) -> JsonObject:
         """Return one page of data sets, newest first."""

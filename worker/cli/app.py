@@ -88,7 +88,7 @@ app.add_typer(
 )
 app.command(
     rich_help_panel=_SERVICE,
-    epilog="Example: vnce submit ds_1f2e… --transform cbrt --seed 1 --wait",
+    epilog="Example: vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait",
 )(jobs.submit)
 app.command(rich_help_panel=_SERVICE, epilog="Example: vnce wait job_9a3c…")(jobs.wait)
 app.command(

@@ -75,7 +75,7 @@ def list_(
         OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
 
 
-@app.command(epilog="Example: vnce datasets show ds_1f2e… --json")
+@app.command(epilog="Example: vnce datasets show dataset_1f2e… --json")
 def show(dataset: DatasetId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
     """Say what was read from an upload, how, and what is remarkable about it."""
     with Client.connect(url) as client:
@@ -87,7 +87,7 @@ def show(dataset: DatasetId, url: Url = DEFAULT_URL, as_json: Json = False) -> N
     _print_summary(document["summary"])
 
 
-@app.command(epilog="Example: vnce datasets delete ds_1f2e…")
+@app.command(epilog="Example: vnce datasets delete dataset_1f2e…")
 def delete(dataset: DatasetId, url: Url = DEFAULT_URL) -> None:
     """Delete a data set that no job needs any more."""
     with Client.connect(url) as client:
@@ -95,7 +95,7 @@ def delete(dataset: DatasetId, url: Url = DEFAULT_URL) -> None:
     OUT.print(f"Deleted {dataset}.", highlight=False)
 
 
-@app.command(epilog="Example: vnce datasets truth ds_1f2e… pathway.csv")
+@app.command(epilog="Example: vnce datasets truth dataset_1f2e… pathway.csv")
 def truth(
     dataset: DatasetId,
     file: Annotated[

@@ -179,10 +179,14 @@ def cancel(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
 
 
 def _wait(client: Client, job_id: str, as_json: bool) -> ExitCode:
-    with board(ERR) as add:
-        show = add(job_id)
-        for job in client.poll(job_id):
-            show_job(show, job)
+    try:
+        with board(ERR) as add:
+            show = add(job_id)
+            for job in client.poll(job_id):
+                show_job(show, job)
+    except KeyboardInterrupt:
+        ERR.print(f"No longer waiting; the job goes on. To stop it: vnce cancel {job_id}")
+        return ExitCode.CANCELLED
     match job["state"]:
         case "succeeded":
             return _sum_up(client, job, as_json)
