@@ -10,10 +10,11 @@ from typing import assert_never
 from service.datasets.schemas import ColumnSummary, DatasetSummary
 from service.jobs.specs import (
     EstimationJobCreate,
+    EstimatorCreate,
     NceEstimatorCreate,
     VnceEstimatorCreate,
 )
-from service.jobs.vocabulary import CensoredRule, Imputation, Preset
+from service.jobs.vocabulary import CensoredRule, Imputation, PenaltyChoice, Preset
 from service.problems import ProblemItem
 
 # The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
@@ -25,6 +26,12 @@ WEAKEST_SAFE_PENALTY = 0.03
 def num_parameters(num_variables: int) -> int:
     """Return how many free numbers K, h and c hold."""
     return num_variables * (num_variables + 1) // 2 + num_variables + 1
+
+
+def effective_penalty(estimator: EstimatorCreate) -> PenaltyChoice | float | None:
+    """Return the penalty that is meant: the paper's recipe has none to choose."""
+    is_chosen = estimator.penalty is PenaltyChoice.AUTO
+    return None if is_chosen and _is_paper(estimator) else estimator.penalty
 
 
 def reasons_against(
@@ -51,13 +58,13 @@ def _of_the_table(
             message=f"At least {MIN_ROWS} rows with something observed are needed, got {rows}.",
             pointer="/dataset_id",
         )
-    penalty = request.estimator.penalty
+    penalty = effective_penalty(request.estimator)
     is_weak = penalty is None or (isinstance(penalty, float) and penalty < WEAKEST_SAFE_PENALTY)
     if is_weak and num_parameters(width) >= rows:
         yield ProblemItem(
             message=f"With {num_parameters(width)} parameters and {rows} rows the estimates would "
-            f'be unbounded: set penalty to "auto" or to at least {WEAKEST_SAFE_PENALTY}, or use '
-            "fewer variables.",
+            f"be unbounded: set penalty to at least {WEAKEST_SAFE_PENALTY}, or to "
+            '"auto" under preset "default", or use fewer variables.',
             pointer="/estimator/penalty",
         )
     match request.estimator:
@@ -102,7 +109,7 @@ def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Itera
             column=column.name,
             count=num_limits,
         )
-    if _is_paper(request) and column.n_zeros > 0:
+    if _is_paper(request.estimator) and column.n_zeros > 0:
         yield ProblemItem(
             message='Exact zeros are impossible under the log-normal family of preset "paper"; '
             'use preset "default".',
@@ -111,6 +118,5 @@ def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Itera
         )
 
 
-def _is_paper(request: EstimationJobCreate) -> bool:
-    estimator = request.estimator
+def _is_paper(estimator: EstimatorCreate) -> bool:
     return isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER

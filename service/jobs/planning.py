@@ -3,15 +3,23 @@
 import secrets
 import unicodedata
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.schemas import ColumnSummary, DatasetSummary
 from service.identifiers import is_id
-from service.jobs.compatibility import num_parameters, reasons_against
+from service.jobs.compatibility import effective_penalty, num_parameters, reasons_against
 from service.jobs.schemas import JobPlan, JobSize, PlanWarning
-from service.jobs.specs import MAX_SEED, JobCreate, JobSpec
+from service.jobs.specs import (
+    MAX_SEED,
+    PAPER_NOISE_DRAWS,
+    JobCreate,
+    JobSpec,
+    VnceEstimatorCreate,
+)
+from service.jobs.vocabulary import LinearChoice, Preset
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 BYTES_PER_NUMBER = 8
@@ -122,7 +130,23 @@ def _choose(
 
 def _resolve(request: JobCreate, names: list[str]) -> JobSpec:
     seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
+    if isinstance(request.estimator, VnceEstimatorCreate):
+        request = request.model_copy(update=_papers_choices(request, request.estimator))
     return JobSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
+
+
+def _papers_choices(request: JobCreate, estimator: VnceEstimatorCreate) -> dict[str, Any]:
+    """Return the parts of a request that preset "paper" decides; none under another preset."""
+    if estimator.preset is not Preset.PAPER:
+        return {}
+    recipe = {"noise_draws": PAPER_NOISE_DRAWS, "penalty": effective_penalty(estimator)}
+    linear = request.model.linear
+    if linear is LinearChoice.AUTO:
+        linear = LinearChoice.ZERO
+    return {
+        "estimator": estimator.model_copy(update=recipe),
+        "model": request.model.model_copy(update={"linear": linear}),
+    }
 
 
 def _true_edges(session: Session, dataset_id: str, names: list[str]) -> list[list[str]] | None:

@@ -4,7 +4,7 @@
 shown and handed to the worker: no defaults, variables and seed filled in.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -22,6 +22,10 @@ from service.jobs.vocabulary import (
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
 MAX_FIELDS = 100
+DEFAULT_TOL = 3e-3
+# What preset "paper" fixes.
+PAPER_NOISE_RATIO = 10
+PAPER_NOISE_DRAWS = NoiseDraws.RANDOM
 
 
 def _is_text(value: str) -> str:
@@ -60,6 +64,14 @@ Penalty = Annotated[
 PenaltyShape = Annotated[
     PenaltyKind,
     Field(description="`adaptive` shrinks weak interactions more than strong ones; `ridge` all."),
+]
+PresetName = Annotated[
+    Preset,
+    Field(
+        description="`paper` runs the paper's own recipe, for reference: 10 independent noise rows "
+        "per row of data, its own stopping rule in place of `tol`, and, where `auto` is asked for, "
+        "no linear term and no penalty."
+    ),
 ]
 NoiseRatio = Annotated[
     int,
@@ -152,22 +164,34 @@ class VnceEstimatorCreate(RequestModel):
     """Variational noise-contrastive estimation: missing cells are integrated out."""
 
     kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    preset: Annotated[Preset, Field(description="`paper` runs the paper's own recipe.")] = (
-        Preset.DEFAULT
-    )
+    preset: PresetName = Preset.DEFAULT
     penalty: Penalty = PenaltyChoice.AUTO
     penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
     noise_ratio: NoiseRatio = 10
     noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
     max_iter: MaxIter = None
-    tol: Tolerance = 3e-3
+    tol: Tolerance = DEFAULT_TOL
+
+    @model_validator(mode="after")
+    def _leaves_the_papers_recipe_alone(self) -> Self:
+        """Refuse what the recipe would not heed; equal to a default it says nothing."""
+        if self.preset is Preset.PAPER:
+            asks_for_sobol = "noise_draws" in self.model_fields_set and (
+                self.noise_draws is not PAPER_NOISE_DRAWS
+            )
+            if self.noise_ratio != PAPER_NOISE_RATIO or asks_for_sobol or self.tol != DEFAULT_TOL:
+                raise ValueError(
+                    'Preset "paper" fixes noise_ratio = 10, noise_draws = "random" and its own '
+                    'stopping rule; leave noise_ratio, noise_draws and tol out, or use "default".'
+                )
+        return self
 
 
 class VnceEstimatorSpec(SpecModel):
     """Variational noise-contrastive estimation: missing cells are integrated out."""
 
     kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    preset: Annotated[Preset, Field(description="`paper` runs the paper's own recipe.")]
+    preset: PresetName
     penalty: Penalty
     penalty_kind: PenaltyShape
     noise_ratio: NoiseRatio
@@ -192,7 +216,7 @@ class NceEstimatorCreate(RequestModel):
     noise_ratio: NoiseRatio = 10
     noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
     max_iter: MaxIter = None
-    tol: Tolerance = 3e-3
+    tol: Tolerance = DEFAULT_TOL
 
 
 class NceEstimatorSpec(SpecModel):

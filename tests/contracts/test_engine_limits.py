@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.jobs import compatibility
+from service.jobs import compatibility, specs
 from service.results import vocabulary as results
-from vnce_engine import base, metrics, penalty, problem
+from vnce_engine import base, metrics, paper, penalty, problem
 
 
 def test_least_number_of_rows() -> None:
@@ -18,6 +18,10 @@ def test_weakest_safe_penalty() -> None:
 @pytest.mark.parametrize("width", [2, 3, 20])
 def test_number_of_parameters(width: int) -> None:
     assert compatibility.num_parameters(width) == problem.num_parameters(width)
+
+
+def test_noise_of_the_papers_recipe() -> None:
+    assert specs.PAPER_NOISE_RATIO == paper.NOISE_RATIO
 
 
 def test_edge_scores() -> None:

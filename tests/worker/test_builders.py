@@ -1,6 +1,6 @@
 import pytest
 
-from service.jobs.specs import EstimationJobCreate, EstimationSpec
+from service.jobs.specs import EstimationSpec
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from worker.builders import build_estimator
 
@@ -15,17 +15,19 @@ COMMON = {
 
 
 def spec_of(**estimator: object) -> EstimationSpec:
-    job = EstimationJobCreate.model_validate(
+    return EstimationSpec.model_validate(
         {
             "kind": "estimation",
             "dataset_id": "dataset_1",
+            "variables": ["a", "b"],
             "model": MODEL,
-            "estimator": COMMON | estimator,
+            "estimator": COMMON | {"preset": "default"} | estimator,
             "edge_threshold": 0.25,
+            "censored": "refuse",
             "seed": 11,
+            "tag": None,
         }
     )
-    return EstimationSpec.model_validate({**job.model_dump(), "variables": ["a", "b"]})
 
 
 def test_every_choice_of_a_vnce_spec_reaches_the_estimator() -> None:

@@ -98,6 +98,13 @@ def test_fit_with_little_or_no_penalty_needs_more_rows_than_parameters(
     assert judge_table(ten_rows, estimator={"kind": "vnce", "penalty": 0.03}) == []
 
 
+def test_papers_recipe_has_no_penalty_to_choose() -> None:
+    ten_rows = ["a,b,c", *(f"{good},{1 + row}" for row, good in enumerate(GOOD[:10]))]
+    assert judge_table(ten_rows, estimator={"kind": "vnce"}) == []
+    [reason] = judge_table(ten_rows, estimator={"kind": "vnce", "preset": "paper"})
+    assert reason.pointer == "/estimator/penalty"
+
+
 def test_one_variable_makes_no_network() -> None:
     [reason] = judge_table(["a", *map(str, range(12))])
     assert "at least 2 variables" in reason.message

@@ -61,6 +61,23 @@ def test_given_seed_is_kept(database: Database, add_dataset: AddDataset) -> None
     assert job.spec["seed"] == 0
 
 
+@pytest.mark.parametrize(
+    ("chosen", "linear", "penalty"), [({}, "zero", None), ({"penalty": 0.5}, "zero", 0.5)]
+)
+def test_spec_of_the_papers_recipe_says_what_runs(
+    database: Database,
+    add_dataset: AddDataset,
+    chosen: dict[str, Any],
+    linear: str,
+    penalty: float | None,
+) -> None:
+    estimator = {"kind": "vnce", "preset": "paper", **chosen}
+    job, _ = submit(database, request(add_dataset(TABLE), estimator=estimator))
+    assert job.spec["model"]["linear"] == linear
+    assert job.spec["estimator"]["penalty"] == penalty
+    assert job.spec["estimator"]["noise_draws"] == "random"
+
+
 def test_true_edges_among_the_variables_are_copied(
     database: Database, add_dataset: AddDataset
 ) -> None:
