@@ -11,7 +11,8 @@ class Acceleration:
 
     The next point is the combination of recent images whose residuals F(theta) - theta cancel best
     in least squares. EM converges linearly, at the rate of the missing information; this
-    typically halves its cycles.
+    typically halves its cycles. Far from the fixed point, where F is not nearly linear, residuals
+    may grow; then the memory is dropped and the plain image taken.
     Source: Walker and Ni (2011), "Anderson acceleration for fixed-point iterations", SIAM J.
     Numer. Anal. 49.
     """
@@ -26,6 +27,10 @@ class Acceleration:
         residual = image - point
         if self._last is not None:
             last_residual, last_image = self._last
+            if torch.linalg.norm(residual * units) > torch.linalg.norm(last_residual * units):
+                self.restart()
+                self._last = (residual, image)
+                return image
             self._residual_steps = [*self._residual_steps, residual - last_residual][-_MEMORY:]
             self._image_steps = [*self._image_steps, image - last_image][-_MEMORY:]
         self._last = (residual, image)

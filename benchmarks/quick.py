@@ -1,0 +1,155 @@
+"""The engine's figures in a few minutes: edge recovery and CPU time on simulated graphs.
+
+    python -m benchmarks.quick --seeds 10
+
+Each data set comes from one generator, `numpy.random.default_rng(seed)`, which draws the graph,
+then 1,000 rows, then the mask; seeds are 0, 1, 2, ... Times are those of the process on one thread,
+all methods on the same table one after the other.
+"""
+
+import argparse
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from sklearn.covariance import GraphicalLassoCV
+
+from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.metrics import edge_roc
+from vnce_engine.simulate import (
+    hub_precision,
+    mask_completely_at_random,
+    ring_precision,
+    sample_truncated_gaussian,
+)
+
+FloatArray = NDArray[np.float64]
+Method = Callable[[FloatArray], FloatArray]
+
+NUM_COLUMNS = 20
+NUM_ROWS = 1000
+FRACTIONS = (0.0, 0.3, 0.5)
+GRAPHS = {"ring": ring_precision, "hub": hub_precision}
+FIXED_PENALTY = 0.3
+GRAPHICAL_LASSO = "graphical lasso CV, mean-filled"
+METHODS: dict[str, Method] = {
+    "VNCE, default": lambda X: TruncatedGaussianVNCE(random_state=0).fit(X).precision_,
+    f"VNCE, zero h, penalty {FIXED_PENALTY}": lambda X: (
+        TruncatedGaussianVNCE(linear="zero", penalty=FIXED_PENALTY, random_state=0)
+        .fit(X)
+        .precision_
+    ),
+    "NCE, mean-filled, zero h, no penalty": lambda X: (
+        TruncatedGaussianNCE(linear="zero", penalty=None, random_state=0).fit(X).precision_
+    ),
+    "NCE, mean-filled, default": lambda X: TruncatedGaussianNCE(random_state=0).fit(X).precision_,
+    GRAPHICAL_LASSO: lambda X: GraphicalLassoCV().fit(_mean_filled(X)).precision_,
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one data set."""
+
+    auc: float
+    """Of |K_ij| over all pairs."""
+    squared_error: float
+    """Mean over pairs of the squared error of K_ij."""
+    seconds: float
+    """CPU time."""
+
+
+def main() -> None:
+    """Run the benchmark and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument(
+        "--seeds", type=int, default=10, help="data sets a line; their seeds are 0, 1, 2, ..."
+    )
+    num_seeds = parser.parse_args().seeds
+    torch.set_num_threads(1)
+    console = Console(width=130)
+    console.print(
+        f"d = {NUM_COLUMNS}, n = {NUM_ROWS}, {num_seeds} data sets a line, seeds from 0."
+        " AUC is that of the score |K_ij|. True K: common diagonal = largest row sum + 0.01."
+        " Median, quartiles, standard error of the mean; seconds of CPU time, one thread."
+    )
+    table = _empty_table()
+    for graph in GRAPHS:
+        for fraction in FRACTIONS:
+            runs = _measure(graph, fraction, num_seeds)
+            reference = float(np.median([run.seconds for run in runs[GRAPHICAL_LASSO]]))
+            for method, results in runs.items():
+                table.add_row(graph, f"{fraction:.0%}", method, *_summary(results, reference))
+            table.add_section()
+    console.print(table)
+
+
+def simulate(graph: str, fraction: float, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return the true precision matrix and a table with `fraction` of its cells missing."""
+    rng = np.random.default_rng(seed)
+    precision = GRAPHS[graph](NUM_COLUMNS, rng)
+    X = sample_truncated_gaussian(precision, NUM_ROWS, rng)
+    return precision, mask_completely_at_random(X, fraction, rng)
+
+
+def _measure(graph: str, fraction: float, num_seeds: int) -> dict[str, list[Run]]:
+    runs: dict[str, list[Run]] = {method: [] for method in METHODS}
+    for seed in range(num_seeds):
+        truth, X = simulate(graph, fraction, seed)
+        for method, estimate in METHODS.items():
+            runs[method].append(_run(estimate, truth, X))
+    return runs
+
+
+def _run(estimate: Method, truth: FloatArray, X: FloatArray) -> Run:
+    start = time.process_time()
+    with warnings.catch_warnings():
+        # The graphical lasso warns about folds that do not converge on filled tables.
+        warnings.simplefilter("ignore")
+        precision = estimate(X)
+    seconds = time.process_time() - start
+    precision = (precision + precision.T) / 2
+    pairs = np.triu_indices(NUM_COLUMNS, k=1)
+    auc = edge_roc(np.abs(precision), truth != 0).auc
+    assert auc is not None  # both graphs have edges and gaps
+    return Run(auc, float(np.mean((precision - truth)[pairs] ** 2)), seconds)
+
+
+def _summary(runs: list[Run], reference: float) -> list[str]:
+    auc = np.array([run.auc for run in runs])
+    low, median, high = np.quantile(auc, [0.25, 0.5, 0.75])
+    error = auc.std(ddof=1) / math.sqrt(len(auc)) if len(auc) > 1 else math.nan
+    seconds = float(np.median([run.seconds for run in runs]))
+    squared_error = np.median([run.squared_error for run in runs])
+    return [
+        f"{median:.3f}",
+        f"{low:.3f}-{high:.3f}",
+        f"{error:.3f}",
+        f"{squared_error:.4f}",
+        f"{seconds:.2f}",
+        f"{seconds / reference:.1f}",
+    ]
+
+
+def _empty_table() -> Table:
+    table = Table()
+    for name in ("graph", "missing", "method"):
+        table.add_column(name)
+    for name in ("AUC", "quartiles", "SE", "MSE of K_ij", "seconds", "x graphical lasso"):
+        table.add_column(name, justify="right")
+    return table
+
+
+def _mean_filled(X: FloatArray) -> FloatArray:
+    return np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+
+
+if __name__ == "__main__":
+    main()
