@@ -18,6 +18,7 @@ from vnce_engine.columns import (
 )
 from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.imputation import impute
+from vnce_engine.mean_field import ceiling
 from vnce_engine.metrics import partial_correlation
 from vnce_engine.network import ranked_edges
 from vnce_engine.observations import Observations
@@ -60,7 +61,7 @@ class TruncatedGaussianEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        return impute(self._result.model, table, Transform(self.transform_))
+        return impute(self._result.model, table, Transform(self.transform_), self._ceiling)
 
     def _fit(self, X: ArrayLike, on_step: OnStep | None) -> Self:
         self._check_parameters()
@@ -128,6 +129,7 @@ class TruncatedGaussianEstimator(BaseEstimator):
         self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
     ) -> None:
         self._result = result
+        self._ceiling = ceiling(observations)
         self.precision_ = result.model.precision.numpy()
         self.linear_ = result.model.linear.numpy()
         self.log_partition_ = float(result.model.log_partition)

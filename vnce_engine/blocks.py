@@ -36,6 +36,8 @@ class Block:
     """(k, p): the uniforms that q's quantile functions map to draws."""
     cell_mean: Tensor
     """(p,): the mean under q of each missing cell."""
+    ceiling: Tensor
+    """(d,): q's mu goes no higher, so that no draw runs away; see `mean_field`."""
     log_noise: Tensor
     """(b,): log marginal noise density of the observed cells."""
     log_ratio_offset: Tensor
@@ -48,6 +50,7 @@ class Block:
         observed: Tensor,
         *,
         column_mean: Tensor,
+        ceiling: Tensor,
         is_noise: bool,
         uniforms: Tensor,
         owner: Tensor,
@@ -67,6 +70,7 @@ class Block:
             column=column,
             uniforms=uniforms,
             cell_mean=column_mean[coordinate],
+            ceiling=ceiling,
             log_noise=log_noise,
             log_ratio_offset=values.new_zeros(num_draws, num_rows),
         )

@@ -54,32 +54,39 @@ def fill(
 
 
 def impute(
-    model: TruncatedGaussian, X: NDArray[np.float64], transform: Transform
+    model: TruncatedGaussian, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
 ) -> NDArray[np.float64]:
     """Return X (n, d) with every NaN replaced by its mean under q, on X's own scale.
 
-    `model` describes the transformed columns. q is its mean-field approximation given the observed
-    cells of a row, which may be none. Observed cells are returned as they are, to the last bit.
+    `model` and `ceiling` (d,), see `mean_field.ceiling`, are of the transformed columns. q is the
+    model's mean-field approximation given the observed cells of a row, which may be none. Observed
+    cells are returned as they are, to the last bit.
     """
     observations = Observations.from_array(transform.forward(X))
     scale = model.precision.diagonal().rsqrt()
     augmented = model.with_columns_scaled(1 / scale).augmented()
     filled = np.array(X, dtype=np.float64)
     for rows in torch.arange(observations.num_rows).split(BLOCK_WIDTH):
-        block = _block(observations.values[rows] / scale, observations.observed[rows], augmented)
+        block = _block(
+            observations.values[rows] / scale,
+            observations.observed[rows],
+            augmented,
+            ceiling / scale,
+        )
         mu = _settle(block, augmented)
         cells = _means_before(transform, block.cell_mean, mu, scale[block.coordinate])
         filled[rows[block.column].numpy(), block.coordinate.numpy()] = cells
     return filled
 
 
-def _block(values: Tensor, observed: Tensor, augmented: Tensor) -> Block:
+def _block(values: Tensor, observed: Tensor, augmented: Tensor, ceiling: Tensor) -> Block:
     """Return a block for sweeps alone; q starts without interactions, where K_ii = 1."""
     linear = -augmented[:-1, -1]
     return Block.of_rows(
         values,
         observed,
         column_mean=truncated_normal.moments(linear, torch.ones_like(linear))[0],
+        ceiling=ceiling,
         is_noise=False,
         uniforms=values.new_empty(1, 0),
         owner=torch.arange(len(values)),

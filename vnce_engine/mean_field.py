@@ -4,6 +4,10 @@ For a truncated Gaussian model the best factor of one missing cell, the others' 
 the truncated normal with sigma² = 1 / K_ii and mu = (h_i - sum_{j != i} K_ij m_j) / K_ii. A sweep
 sets each factor in turn. It raises the evidence lower bound, which is the VNCE bound in the limit
 of small class probability (Rhodes and Gutmann, 2019, Theorem 1); J_VNCE itself may fall a little.
+
+An indefinite K may have no integral over a row's missing cells, and sweeps would then carry their
+means to infinity. So mu is held at a ceiling, twice the column's largest observed value: the bound
+holds for every q, and a proper posterior does not reach there.
 """
 
 import math
@@ -15,10 +19,13 @@ from torch.special import erfc
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import Block
+from vnce_engine.observations import Observations
 
 # Beyond this alpha = -mu / sigma a mean is taken from three levels of its continued fraction,
 # right to 1e-8 there, because erfc is about to underflow.
 _TAIL_ALPHA = 30.0
+# How far beyond the largest observed value of its column q's mu may go.
+_CEILING_FACTOR = 2.0
 
 
 class Completion(NamedTuple):
@@ -28,6 +35,11 @@ class Completion(NamedTuple):
     """(d + 1, d + 1): sum over rows of slope * (E_q[a aᵀ] - the draws' mean of a aᵀ)."""
     row_control: Tensor
     """(b,): slope * (E_q[log ratio] - the draws' mean log ratio), at the theta of the E-step."""
+
+
+def ceiling(observations: Observations) -> Tensor:
+    """Return how high q's mu may go in each column (d,)."""
+    return _CEILING_FACTOR * observations.values.max(dim=0).values
 
 
 def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) -> Completion:
@@ -67,12 +79,14 @@ def sweep(block: Block, augmented: Tensor, num_sweeps: int) -> tuple[Tensor, Ten
     mean = block.expected_rows()
     mu = torch.empty_like(block.cell_mean)
     scale = augmented.diagonal().rsqrt().tolist()
+    ceilings = block.ceiling.tolist()
     relative = augmented / augmented.diagonal().unsqueeze(1)
     gaps = list(block.gaps())
     for _ in range(num_sweeps):
         for coordinate, cells, columns in gaps:
             field = torch.mv(mean.mT, relative[coordinate])[columns]
-            mu[cells] = block.cell_mean[cells] - field
+            unbounded = block.cell_mean[cells] - field
+            mu[cells] = unbounded.clamp(max=ceilings[coordinate])
             block.cell_mean[cells] = _mean(mu[cells], scale[coordinate])
             mean[coordinate, columns] = block.cell_mean[cells]
     return mean, mu

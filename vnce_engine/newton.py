@@ -1,5 +1,6 @@
 """The M-step: Newton's method, its equations solved by conjugate gradients without a matrix."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -34,6 +35,8 @@ def newton_step(surface: Surface, augmented: Tensor, progress: Progress) -> Newt
     K keeps a positive diagonal. The value is finite if it was finite at `augmented`.
     """
     point = surface.at(augmented, progress)
+    if not math.isfinite(point.value):
+        return NewtonStep(point, point.gradient)
     curvature = point.curvature()
     preconditioner = GaussianPreconditioner.of(curvature, has_linear=bool(surface.is_free.all()))
     direction = _newton_direction(point.gradient, curvature, preconditioner, progress)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH, Block
+from vnce_engine.mean_field import ceiling
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_uniforms
 from vnce_engine.observations import Observations
 
@@ -80,13 +81,14 @@ def data_blocks(
     A block of rows without missing cells keeps one draw, as all would be alike.
     """
     width = max(1, BLOCK_WIDTH // num_draws)
+    highest = ceiling(observations)
     blocks = []
     for owner in rows.split(width):
         values, observed = observations.values[owner], observations.observed[owner]
         num_missing = int((~observed).sum())
         draws = num_draws if num_missing else 1
         uniforms = _stratified_uniforms(draws, num_missing, generator)
-        blocks.append(_block(False, values, observed, uniforms, owner, noise))
+        blocks.append(_block(False, values, observed, uniforms, owner, noise, highest))
     return blocks
 
 
@@ -99,12 +101,13 @@ def noise_blocks(
     the mask is observed and drive its draws from q where it is not, so that evenly spread points
     stay evenly spread in the completed rows.
     """
+    highest = ceiling(observations)
     owners = rows.repeat(uniforms.shape[0] // rows.shape[0])
     blocks = []
     for owner, points in zip(owners.split(BLOCK_WIDTH), uniforms.split(BLOCK_WIDTH), strict=True):
         observed = observations.observed[owner]
         cells = points.mT[~observed.mT].unsqueeze(0)
-        blocks.append(_block(True, noise.sample(points), observed, cells, owner, noise))
+        blocks.append(_block(True, noise.sample(points), observed, cells, owner, noise, highest))
     return blocks
 
 
@@ -136,12 +139,14 @@ def _block(
     uniforms: Tensor,
     owner: Tensor,
     noise: ProductTruncatedNormal,
+    highest: Tensor,
 ) -> Block:
     """Return a block of `values` (b, d), its q at the noise's own means to begin with."""
     return Block.of_rows(
         values,
         observed,
         column_mean=truncated_normal.moments(noise.mu, noise.sigma)[0],
+        ceiling=highest,
         is_noise=is_noise,
         uniforms=uniforms,
         owner=owner,
