@@ -68,7 +68,8 @@ class TruncatedGaussianEstimator(BaseEstimator):
         table = self._read(X, reset=True)
         names = self._column_names()
         refuse_unusable_columns(table, names, type(self).__name__)
-        transformed = Transform(self.transform).forward(table)
+        transform = self._column_transform()
+        transformed = transform.forward(table)
         refuse_unusable_columns(transformed, names, type(self).__name__)
         observations = Observations.from_array(transformed)
         num_rows = int(observations.observed.any(dim=1).sum())
@@ -78,6 +79,7 @@ class TruncatedGaussianEstimator(BaseEstimator):
             )
         result = self._estimate(observations, _seed(self.random_state), on_step)
         self._present(result, observations, column_warnings(table, names))
+        self.transform_ = str(transform)
         return self
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
@@ -101,6 +103,10 @@ class TruncatedGaussianEstimator(BaseEstimator):
             return [str(name) for name in names]
         return [f"column {position}" for position in range(self.n_features_in_)]
 
+    def _column_transform(self) -> Transform:
+        check_choice("transform", self.transform, tuple(Transform))
+        return Transform(self.transform)
+
     def _options(self) -> FitOptions:
         return FitOptions(
             linear=self.linear,
@@ -114,7 +120,6 @@ class TruncatedGaussianEstimator(BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("linear", self.linear, (AUTO, "free", "zero"))
-        check_choice("transform", self.transform, tuple(Transform))
         check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
         if self.penalty is not None and self.penalty != AUTO:
@@ -137,7 +142,6 @@ class TruncatedGaussianEstimator(BaseEstimator):
         self.edges_: list[Edge] = ranked_edges(
             self.precision_, observations.num_pairwise().numpy(), self.edge_threshold
         )
-        self.transform_ = str(self.transform)
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)
         self.linear_choice_ = result.linear_choice

@@ -1,0 +1,299 @@
+"""The estimators as their users meet them: conventions, refusals, statuses, warnings."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from vnce_engine import FitStatus, FitStep, TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.simulate import (
+    mask_completely_at_random,
+    ring_precision,
+    sample_truncated_gaussian,
+)
+from vnce_engine.transforms import Transform
+
+ESTIMATORS = [TruncatedGaussianVNCE, TruncatedGaussianNCE]
+# Everything chosen beforehand: one short fit.
+QUICK: dict[str, Any] = {"linear": "zero", "penalty": 0.5, "random_state": 0}
+
+
+def table(n: int = 120, d: int = 4, fraction: float = 0.2, seed: int = 5) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = sample_truncated_gaussian(ring_precision(d, rng), n, rng)
+    return mask_completely_at_random(X, fraction, rng)
+
+
+class _WithoutTransform:
+    """An estimator without its parameter `transform`, so that scikit-learn's checks can run.
+
+    They take anything with an attribute of that name for a transformer, and would call the name of
+    our column transform. All else is checked; the parameter has its own tests here.
+    """
+
+    def __init__(
+        self, *, linear: str = "zero", penalty: float = 1.0, random_state: int | None = None
+    ) -> None:
+        super().__init__(linear=linear, penalty=penalty, random_state=random_state)
+        del self.transform
+
+    def _column_transform(self) -> Transform:
+        return Transform.NONE
+
+
+class CheckedVNCE(_WithoutTransform, TruncatedGaussianVNCE):
+    pass
+
+
+class CheckedNCE(_WithoutTransform, TruncatedGaussianNCE):
+    pass
+
+
+@pytest.mark.slow
+@parametrize_with_checks([CheckedVNCE(random_state=0), CheckedNCE(random_state=0)])
+def test_they_pass_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_missing_cells_are_allowed_and_tables_must_be_positive(estimator: Any) -> None:
+    tags = estimator().__sklearn_tags__()
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.positive_only
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_precision_is_symmetric_to_the_bit_with_a_positive_diagonal(estimator: Any) -> None:
+    model = estimator(**QUICK).fit(table())
+    assert (model.precision_ == model.precision_.T).all()
+    assert (np.diagonal(model.precision_) > 0).all()
+    assert model.n_features_in_ == 4
+    assert np.isfinite(model.log_partition_)
+    root = np.sqrt(np.outer(np.diagonal(model.precision_), np.diagonal(model.precision_)))
+    partial = -model.precision_ / root
+    np.fill_diagonal(partial, 1.0)
+    np.testing.assert_allclose(model.partial_correlation_, partial, rtol=1e-12)
+
+
+def test_edges_are_all_pairs_by_falling_partial_correlation() -> None:
+    X = table()
+    model = TruncatedGaussianVNCE(**QUICK, edge_threshold=0.15).fit(X)
+    observed = ~np.isnan(X)
+    assert len({(edge.source, edge.target) for edge in model.edges_}) == 6
+    strengths = [abs(edge.partial_correlation) for edge in model.edges_]
+    assert strengths == sorted(strengths, reverse=True)
+    for edge in model.edges_:
+        i, j = edge.source, edge.target
+        assert edge.precision == model.precision_[i, j]
+        assert edge.selected == (abs(edge.partial_correlation) >= 0.15)
+        assert edge.n_pairwise == int((observed[:, i] & observed[:, j]).sum())
+
+
+def test_one_seed_gives_one_answer_and_another_seed_another() -> None:
+    X = table()
+    options = {"linear": "zero", "penalty": 0.5}
+    first, again = (TruncatedGaussianVNCE(**options, random_state=4).fit(X) for _ in range(2))
+    other = TruncatedGaussianVNCE(**options, random_state=5).fit(X)
+    np.testing.assert_allclose(again.precision_, first.precision_, rtol=0, atol=1e-8)
+    assert not np.allclose(other.precision_, first.precision_, rtol=0, atol=1e-8)
+
+
+def test_plain_random_noise_is_an_option() -> None:
+    X = table()
+    sobol = TruncatedGaussianVNCE(**QUICK).fit(X)
+    random = TruncatedGaussianVNCE(**QUICK, noise_draws="random").fit(X)
+    assert random.converged_
+    assert not np.array_equal(random.precision_, sobol.precision_)
+
+
+def test_a_fitted_estimator_survives_pickling() -> None:
+    X = table()
+    model = TruncatedGaussianVNCE(**QUICK).fit(X)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.impute(X), model.impute(X))
+
+
+def test_a_data_frame_s_names_are_kept() -> None:
+    frame = pd.DataFrame(table(), columns=["Ca", "Mg", "pH", "NO₃"])
+    model = TruncatedGaussianVNCE(**QUICK).fit(frame)
+    assert list(model.feature_names_in_) == ["Ca", "Mg", "pH", "NO₃"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.impute(frame[["Mg", "Ca", "pH", "NO₃"]])
+
+
+# --- imputation ---
+
+
+@pytest.mark.parametrize("transform", ["none", "sqrt", "cbrt", "log1p"])
+def test_imputing_fills_every_hole_and_leaves_the_rest_to_the_bit(transform: str) -> None:
+    X = table()
+    X[3] = np.nan
+    model = TruncatedGaussianVNCE(**QUICK, transform=transform).fit(X)
+    filled = model.impute(X)
+    observed = ~np.isnan(X)
+    assert (filled[observed] == X[observed]).all()
+    assert np.isfinite(filled).all()
+    assert (filled >= 0).all()
+
+
+def test_rows_with_nothing_observed_are_left_out_counted_and_imputed() -> None:
+    X = table()
+    with_empty = np.insert(X, [0, 60], np.nan, axis=0)
+    model = TruncatedGaussianVNCE(**QUICK).fit(X)
+    other = TruncatedGaussianVNCE(**QUICK).fit(with_empty)
+    np.testing.assert_array_equal(other.precision_, model.precision_)
+    assert other.diagnostics_.num_empty_rows == model.diagnostics_.num_empty_rows + 2
+    assert np.isfinite(other.impute(with_empty)).all()
+
+
+def test_nce_drops_fills_or_draws_what_is_missing() -> None:
+    X = table(fraction=0.15)
+    complete = X[~np.isnan(X).any(axis=1)]
+    mean_filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    zero_filled = np.where(np.isnan(X), 0.0, X)
+    for imputation, same_as in (("drop", complete), ("mean", mean_filled), ("zero", zero_filled)):
+        model = TruncatedGaussianNCE(imputation=imputation, **QUICK).fit(X)
+        expected = TruncatedGaussianNCE(**QUICK).fit(same_as)
+        np.testing.assert_allclose(model.precision_, expected.precision_, rtol=1e-10)
+        assert any(warning.code == "missing-cells-not-modelled" for warning in model.warnings_)
+    noise_filled = TruncatedGaussianNCE(imputation="noise", **QUICK).fit(X)
+    assert np.isfinite(noise_filled.precision_).all()
+
+
+# --- how a fit ends ---
+
+
+def test_progress_is_reported_and_never_falls() -> None:
+    steps: list[FitStep] = []
+    TruncatedGaussianVNCE(random_state=0).fit(table(), on_step=steps.append)
+    fractions = [step.fraction for step in steps]
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0] < 0.1
+    assert fractions[-1] == 1.0
+    assert list(dict.fromkeys(step.stage for step in steps)) == ["linear term", "penalty", "fit"]
+
+
+@pytest.mark.parametrize("num_reports", [1, 5, 30])
+def test_a_cancelled_fit_says_so_and_keeps_its_last_estimate(num_reports: int) -> None:
+    reports = 0
+
+    def stop(step: FitStep) -> bool:
+        nonlocal reports
+        reports += 1
+        return reports >= num_reports
+
+    model = TruncatedGaussianVNCE(random_state=0).fit(table(), on_step=stop)
+    assert reports == num_reports
+    assert model.status_ is FitStatus.CANCELLED
+    assert not model.converged_
+    assert "cancelled" in model.message_
+    assert np.isfinite(model.precision_).all()
+
+
+def test_a_fit_that_stops_early_does_not_look_finished() -> None:
+    model = TruncatedGaussianVNCE(**QUICK, max_iter=1).fit(table())
+    assert model.status_ is FitStatus.MAX_ITERATIONS
+    assert not model.converged_
+    assert model.n_iter_ == 1
+    assert "max_iter" in model.message_
+
+
+def test_missing_cells_carry_their_assumption_into_the_result() -> None:
+    codes = [warning.code for warning in TruncatedGaussianVNCE(**QUICK).fit(table()).warnings_]
+    assert "missing-completely-at-random" in codes
+    complete = TruncatedGaussianVNCE(**QUICK).fit(table(fraction=0.0))
+    assert not complete.warnings_
+
+
+def test_odd_columns_are_warned_of_by_name() -> None:
+    X = table()
+    X[:60, 0] = np.nan
+    X[60:, 1] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(copy_of_c=X[:, 2], rare=0.0)
+    frame.loc[[3, 9], "rare"] = 1.0
+    model = TruncatedGaussianVNCE(**QUICK).fit(frame)
+    messages = {warning.code: warning.message for warning in model.warnings_}
+    assert "a and b" in messages["pair-never-observed"]
+    assert "c and copy_of_c" in messages["duplicate-columns"]
+    assert "rare" in messages["nearly-constant-column"]
+
+
+# --- what is refused ---
+
+
+def spoiled(kind: str) -> pd.DataFrame:
+    frame = pd.DataFrame(table(), columns=list("abcd"))
+    frame["b"] = {
+        "negative": frame["b"].where(frame.index != 7, -0.5),
+        "infinite": frame["b"].where(frame.index != 7, np.inf),
+        "constant": frame["b"].where(frame["b"].isna(), 3.0),
+        "empty": np.nan,
+    }[kind]
+    return frame
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        ("negative", "Negative values"),
+        ("infinite", "Infinite values"),
+        ("constant", "Constant column"),
+        ("empty", "No observed value"),
+    ],
+)
+def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=rf"{rule} .*: b$"):
+        estimator(**QUICK).fit(spoiled(kind))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"linear": "yes"}, "`linear` must be one of"),
+        ({"transform": "log"}, "`transform` must be one of"),
+        ({"penalty": -1.0}, "`penalty` must be"),
+        ({"penalty": np.inf}, "`penalty` must be"),
+        ({"penalty_kind": "lasso"}, "`penalty_kind` must be one of"),
+        ({"noise_ratio": 0}, "`noise_ratio` must be"),
+        ({"noise_draws": "halton"}, "`noise_draws` must be one of"),
+        ({"max_iter": 0}, "`max_iter` must be"),
+        ({"tol": 0.0}, "`tol` must be"),
+        ({"edge_threshold": -0.1}, "`edge_threshold` must be"),
+        ({"preset": "fast"}, "`preset` must be one of"),
+    ],
+)
+def test_wrong_parameters_are_named_with_their_rule(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        TruncatedGaussianVNCE(**{**QUICK, **options}).fit(table())
+
+
+def test_one_column_is_refused() -> None:
+    with pytest.raises(ValueError, match="minimum of 2"):
+        TruncatedGaussianVNCE(**QUICK).fit(table()[:, :1])
+
+
+def test_too_few_rows_are_refused() -> None:
+    X = table()
+    X[5:] = np.nan
+    with pytest.raises(ValueError, match="at least 6 rows with an observed value, got 5"):
+        TruncatedGaussianVNCE(**QUICK).fit(X)
+
+
+@pytest.mark.parametrize("penalty", [None, 0.001])
+def test_a_fit_with_more_parameters_than_rows_needs_a_penalty(penalty: float | None) -> None:
+    # d (d + 1) / 2 + d + 1 = 15 with 4 columns.
+    with pytest.raises(ValueError, match=r"`penalty` must be .* 15 parameters and 15 rows"):
+        TruncatedGaussianVNCE(penalty=penalty).fit(table(n=15, fraction=0.0))
+    TruncatedGaussianVNCE(penalty=None, max_iter=2).fit(table(n=60, fraction=0.0))
+
+
+def test_the_papers_preset_refuses_observed_zeros_by_column() -> None:
+    frame = pd.DataFrame(table(), columns=list("abcd"))
+    frame.loc[[2, 4], "c"] = 0.0
+    with pytest.raises(ValueError, match=r"zeros in c \(2\)"):
+        TruncatedGaussianVNCE(preset="paper").fit(frame)
+    TruncatedGaussianVNCE(**QUICK).fit(frame)
