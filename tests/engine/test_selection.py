@@ -1,0 +1,78 @@
+"""Choosing the penalty and the linear term by held-out rows."""
+
+import numpy as np
+import pytest
+
+from vnce_engine import TruncatedGaussianVNCE
+from vnce_engine.selection import STRENGTHS
+from vnce_engine.simulate import (
+    mask_completely_at_random,
+    ring_precision,
+    sample_truncated_gaussian,
+)
+
+
+def ring_table(n: int, linear: float = 0.0, fraction: float = 0.2, seed: int = 31) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    X = sample_truncated_gaussian(ring_precision(6, rng), n, rng, linear=np.full(6, linear))
+    return mask_completely_at_random(X, fraction, rng)
+
+
+def test_the_path_runs_from_strong_to_weak_and_marks_one_choice() -> None:
+    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(400))
+    path = model.penalty_path_
+    assert [step.strength for step in path] == list(STRENGTHS[: len(path)])
+    (chosen,) = [step for step in path if step.chosen]
+    assert model.penalty_ == chosen.strength
+    best = max(path, key=lambda step: step.held_out_objective)
+    assert best.standard_error == 0.0
+    # The strongest whose loss is within 1.5 standard errors of the best.
+    good = [
+        step.strength
+        for step in path
+        if best.held_out_objective - step.held_out_objective <= 1.5 * step.standard_error
+    ]
+    assert chosen.strength == max(good)
+
+
+def test_a_fixed_penalty_leaves_no_path() -> None:
+    model = TruncatedGaussianVNCE(linear="zero", penalty=0.3, random_state=0).fit(ring_table(100))
+    assert model.penalty_ == 0.3
+    assert model.penalty_path_ == []
+
+
+def test_a_choice_at_the_end_of_the_grid_is_a_warning() -> None:
+    # Independent columns: nothing is lost by the strongest penalty there is.
+    rng = np.random.default_rng(5)
+    X = np.abs(rng.normal(size=(300, 5)))
+    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
+    assert model.penalty_ == max(STRENGTHS)
+    codes = [warning.code for warning in model.warnings_]
+    assert "penalty-at-end-of-grid" in codes
+
+
+@pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (4.0, "free")])
+def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) -> None:
+    model = TruncatedGaussianVNCE(penalty=0.5, random_state=0).fit(ring_table(500, linear))
+    assert model.linear_choice_ == choice
+    evidence = model.linear_evidence_
+    assert (evidence.gain > 1.5 * evidence.standard_error) == (choice == "free")
+    assert (model.linear_ == 0).all() == (choice == "zero")
+
+
+def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_strong() -> None:
+    X = ring_table(300)
+    free, ridge, adaptive = (
+        TruncatedGaussianVNCE(linear="zero", random_state=0, **options).fit(X).precision_
+        for options in (
+            {"penalty": None},
+            {"penalty": 1.0, "penalty_kind": "ridge"},
+            {"penalty": 1.0, "penalty_kind": "adaptive"},
+        )
+    )
+    pairs = np.triu_indices(6, k=1)
+    norms = [float(np.square(K[pairs]).sum()) for K in (ridge, adaptive, free)]
+    assert norms[0] < norms[2]
+    strongest = np.abs(free[pairs]).argmax()
+    kept = [abs(K[pairs][strongest] / free[pairs][strongest]) for K in (ridge, adaptive)]
+    assert kept[0] < kept[1]
