@@ -126,8 +126,8 @@ def _roc(client: Client, job_id: str) -> EdgeROC:
         auc=document.auc,
         average_precision=document.average_precision,
         reason=document.reason,
-        num_pairs=document.num_pairs,
-        num_edges=document.num_true_edges,
+        num_pairs=document.n_pairs,
+        num_edges=document.n_true_edges,
     )
 
 

@@ -77,7 +77,7 @@ def encode(
         timing=TimingRead(
             fit_seconds=fit_seconds,
             export_seconds=export_seconds,
-            num_threads=torch.get_num_threads(),
+            n_threads=torch.get_num_threads(),
         ),
     )
 
@@ -145,7 +145,9 @@ def _diagnostics(estimator: Estimator) -> DiagnosticsRead:
         separated_share=_finite(diagnostics.separated_share),
         mean_classification=_finite(diagnostics.mean_classification),
         effective_sample_size=_finite(diagnostics.effective_sample_size),
-        num_draws=diagnostics.num_draws,
+        n_draws=diagnostics.num_draws,
+        largest_interaction=_finite(diagnostics.largest_interaction),
+        noise_ratio=_finite(diagnostics.noise_ratio),
     )
 
 
@@ -173,12 +175,12 @@ def _engine_warnings(estimator: Estimator) -> list[ResultWarning]:
 def _counts(fitted: FittedNetwork, censored: dict[str, int]) -> CountsRead:
     missing = np.isnan(fitted.X)
     return CountsRead(
-        num_rows=len(missing),
-        num_empty_rows=int(missing.all(axis=1).sum()),
-        num_fitted_rows=_num_fitted_rows(fitted, missing),
-        num_variables=missing.shape[1],
-        num_missing=int(missing.sum()),
-        num_censored=sum(censored.values()),
+        n_rows=len(missing),
+        n_empty_rows=int(missing.all(axis=1).sum()),
+        n_fitted_rows=_num_fitted_rows(fitted, missing),
+        n_variables=missing.shape[1],
+        n_missing=int(missing.sum()),
+        n_censored=sum(censored.values()),
     )
 
 
@@ -201,8 +203,8 @@ def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:
         threshold=threshold,
         text=f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule for "
         "display, not a test.",
-        num_selected=sum(edge.selected for edge in fitted.edges),
-        num_pairs=len(fitted.edges),
+        n_selected=sum(edge.selected for edge in fitted.edges),
+        n_pairs=len(fitted.edges),
     )
 
 

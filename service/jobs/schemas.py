@@ -77,10 +77,10 @@ class PlanWarning(ReadModel):
 class JobSize(ReadModel):
     """How large the computation would be."""
 
-    num_rows: int = Field(ge=0, description="Rows of the table.")
-    num_variables: int = Field(ge=0, description="Variables.")
-    num_parameters: int = Field(ge=0, description="Free numbers in K, h and c.")
-    num_noise_rows: int = Field(ge=0, description="Noise rows in all.")
+    n_rows: int = Field(ge=0, description="Rows of the table.")
+    n_variables: int = Field(ge=0, description="Variables.")
+    n_parameters: int = Field(ge=0, description="Free numbers in K, h and c.")
+    n_noise_rows: int = Field(ge=0, description="Noise rows in all.")
     noise_bytes: int = Field(ge=0, description="Memory that the noise takes, in bytes.")
 
 
@@ -91,8 +91,8 @@ class JobPlan(ReadModel):
         description="The request with every choice made; a seed left null is an example."
     )
     dataset_name: str = Field(description="Name of the data set.")
-    num_missing: int = Field(ge=0, description="Missing cells of the variables used.")
-    num_censored: int = Field(ge=0, description="Their censored or unknown cells.")
+    n_missing: int = Field(ge=0, description="Missing cells of the variables used.")
+    n_censored: int = Field(ge=0, description="Their censored or unknown cells.")
     has_ground_truth: bool = Field(description="Whether the result will be scored.")
     size: JobSize = Field(description="How large the computation would be.")
     warnings: list[PlanWarning] = Field(description="What to know before; may be empty.")

@@ -89,7 +89,15 @@ class DiagnosticsRead(ResultModel):
         description="Effective share of the latent draws, mean over data rows; null without "
         "missing cells.",
     )
-    num_draws: int | None = Field(ge=0, description="Latent draws per row of data.")
+    n_draws: int | None = Field(ge=0, description="Latent draws per row of data.")
+    largest_interaction: float | None = Field(
+        ge=0,
+        description="Largest interaction between two variables, both scaled to unit strength of "
+        "their own; above 1 the fit may be running away.",
+    )
+    noise_ratio: float | None = Field(
+        gt=0, description="Noise rows per row of data in the last iterations."
+    )
 
 
 class ResultWarning(ResultModel):
@@ -103,14 +111,14 @@ class ResultWarning(ResultModel):
 class CountsRead(ResultModel):
     """How much data there was."""
 
-    num_rows: int = Field(ge=0, description="Rows of the table.")
-    num_empty_rows: int = Field(
+    n_rows: int = Field(ge=0, description="Rows of the table.")
+    n_empty_rows: int = Field(
         ge=0, description="Rows with nothing observed: left out of the fit, still imputed."
     )
-    num_fitted_rows: int = Field(ge=0, description="Rows that the fit used.")
-    num_variables: int = Field(ge=2, description="Variables used.")
-    num_missing: int = Field(ge=0, description="Missing cells, those treated as missing included.")
-    num_censored: int = Field(ge=0, description="Censored or unknown cells treated as missing.")
+    n_fitted_rows: int = Field(ge=0, description="Rows that the fit used.")
+    n_variables: int = Field(ge=2, description="Variables used.")
+    n_missing: int = Field(ge=0, description="Missing cells, those treated as missing included.")
+    n_censored: int = Field(ge=0, description="Censored or unknown cells treated as missing.")
 
 
 class EdgeRuleRead(ResultModel):
@@ -118,8 +126,8 @@ class EdgeRuleRead(ResultModel):
 
     threshold: float = Field(ge=0, le=1, description="Least absolute partial correlation.")
     text: str = Field(description="The rule in words; a display rule, not a test.")
-    num_selected: int = Field(ge=0, description="Pairs that meet it.")
-    num_pairs: int = Field(ge=1, description="All pairs.")
+    n_selected: int = Field(ge=0, description="Pairs that meet it.")
+    n_pairs: int = Field(ge=1, description="All pairs.")
 
 
 class ScoreRead(ResultModel):
@@ -154,7 +162,7 @@ class TimingRead(ResultModel):
 
     fit_seconds: float = Field(ge=0, description="Choosing the penalty and fitting.")
     export_seconds: float = Field(ge=0, description="Making matrices, tables and figures.")
-    num_threads: int = Field(ge=1, description="Threads that the numerical libraries used.")
+    n_threads: int = Field(ge=1, description="Threads that the numerical libraries used.")
 
 
 class EstimationResult(ResultModel):
@@ -222,8 +230,8 @@ class RocRead(ResultModel):
     )
     auc: float | None = Field(ge=0, le=1, description="Area under the curve.")
     average_precision: float | None = Field(ge=0, le=1, description="Average precision.")
-    num_pairs: int = Field(ge=0, description="Pairs compared.")
-    num_true_edges: int = Field(ge=0, description="Edges of the true graph among them.")
+    n_pairs: int = Field(ge=0, description="Pairs compared.")
+    n_true_edges: int = Field(ge=0, description="Edges of the true graph among them.")
     reason: str | None = Field(
         description="Why there is no curve (the true graph has all pairs or none); else null."
     )

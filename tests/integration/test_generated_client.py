@@ -110,7 +110,7 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     assert len(graph.edges) == 10
     roc = load("api.results.get_roc").sync(job.id, client=api)
     assert isinstance(roc, models.RocRead)
-    assert (roc.num_true_edges, roc.num_pairs) == (1, 10)
+    assert (roc.n_true_edges, roc.n_pairs) == (1, 10)
     npy = load("api.results.download_precision").sync(
         job.id, client=api, format_=models.TableFormat.NPY
     )

@@ -25,10 +25,10 @@ def print_summary(
     ending = "[green]converged[/]" if result.convergence.converged else "[bold red]not converged[/]"
     console.print(f"{ending}: {escape(result.convergence.message)}", highlight=False)
     strength = "none" if result.penalty.strength is None else f"{result.penalty.strength:g}"
-    cells = counts.num_rows * counts.num_variables
+    cells = counts.n_rows * counts.n_variables
     console.print(
-        f"{counts.num_rows} rows, {counts.num_variables} variables, "
-        f"{counts.num_missing / cells:.1%} of the cells missing; transform {result.transform}, "
+        f"{counts.n_rows} rows, {counts.n_variables} variables, "
+        f"{counts.n_missing / cells:.1%} of the cells missing; transform {result.transform}, "
         f"linear term {result.linear.choice}, penalty {strength}, seed {result.seed}.",
         highlight=False,
     )
@@ -42,7 +42,7 @@ def print_summary(
         if score.auc is not None:
             console.print(f"AUC by {score.score}: {score.auc:.3f}", highlight=False)
     top = edges[:NUM_TOP_EDGES]
-    title = f"{rule.num_selected} of {rule.num_pairs} pairs selected; the strongest {len(top)}:"
+    title = f"{rule.n_selected} of {rule.n_pairs} pairs selected; the strongest {len(top)}:"
     console.print(edge_table(top, truth, title))
 
 

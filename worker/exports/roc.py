@@ -65,7 +65,7 @@ def _document(score: EdgeScore, curve: EdgeROC) -> RocRead:
         thresholds=list(curve.thresholds),
         auc=curve.auc,
         average_precision=curve.average_precision,
-        num_pairs=curve.num_pairs,
-        num_true_edges=curve.num_edges,
+        n_pairs=curve.num_pairs,
+        n_true_edges=curve.num_edges,
         reason=curve.reason,
     )

@@ -182,13 +182,13 @@ def test_validation_says_what_would_run_and_stores_nothing(
     assert answer.status_code == 200
     plan = answer.json()
     assert plan["spec"]["variables"] == ["a", "b", "c"]
-    assert plan["num_missing"] == 1
+    assert plan["n_missing"] == 1
     assert plan["has_ground_truth"]
     assert plan["size"] == {
-        "num_rows": 19,
-        "num_variables": 3,
-        "num_parameters": 10,
-        "num_noise_rows": 190,
+        "n_rows": 19,
+        "n_variables": 3,
+        "n_parameters": 10,
+        "n_noise_rows": 190,
         "noise_bytes": 190 * 3 * 8,
     }
     assert "missing-cells" in [warning["code"] for warning in plan["warnings"]]

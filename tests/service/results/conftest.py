@@ -47,19 +47,21 @@ def document() -> dict[str, Any]:
             "separated_share": None,
             "mean_classification": 0.9,
             "effective_sample_size": None,
-            "num_draws": None,
+            "n_draws": None,
+            "largest_interaction": 0.4,
+            "noise_ratio": 30.0,
         },
         "warnings": [],
         "assumption": "Nothing is missing.",
         "counts": {
-            "num_rows": 20,
-            "num_empty_rows": 0,
-            "num_fitted_rows": 20,
-            "num_variables": 4,
-            "num_missing": 0,
-            "num_censored": 0,
+            "n_rows": 20,
+            "n_empty_rows": 0,
+            "n_fitted_rows": 20,
+            "n_variables": 4,
+            "n_missing": 0,
+            "n_censored": 0,
         },
-        "edge_rule": {"threshold": 0.1, "text": "…", "num_selected": 3, "num_pairs": 6},
+        "edge_rule": {"threshold": 0.1, "text": "…", "n_selected": 3, "n_pairs": 6},
         "scores": [
             {"score": score, "auc": None, "average_precision": None, "reason": "no true graph"}
             for score in EdgeScore
@@ -67,7 +69,7 @@ def document() -> dict[str, Any]:
         "seed": 7,
         "versions": {"vnce": "1", "python": "3", "numpy": "2", "scipy": "1", "torch": "2"},
         "dataset": {"id": "ds_1", "name": "table.csv", "sha256": "00"},
-        "timing": {"fit_seconds": 1.0, "export_seconds": 0.5, "num_threads": 1},
+        "timing": {"fit_seconds": 1.0, "export_seconds": 0.5, "n_threads": 1},
     }
 
 

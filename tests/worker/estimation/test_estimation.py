@@ -80,7 +80,7 @@ def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table:
     assert completed[observed].tobytes() == X[observed].tobytes()
     assert np.isfinite(completed).all()
     imputed = json.loads(files_of(outcome)["imputations.json"])["imputed"]
-    assert len(imputed) == (~observed).sum() == outcome.document.counts.num_missing
+    assert len(imputed) == (~observed).sum() == outcome.document.counts.n_missing
 
 
 @pytest.mark.parametrize("truth", [None, RING])
@@ -128,7 +128,7 @@ def test_only_the_chosen_variables_are_used(make_request: MakeRequest) -> None:
     outcome = estimate(make_request(ground_truth=RING, variables=["a", "体重", "d d"]), ignore)
     assert outcome.document.names == ["a", "体重", "d d"]
     curve = json.loads(files_of(outcome)["roc/abs_precision.json"])
-    assert (curve["num_pairs"], curve["num_true_edges"]) == (3, 2)
+    assert (curve["n_pairs"], curve["n_true_edges"]) == (3, 2)
 
 
 @pytest.mark.slow
@@ -160,8 +160,8 @@ def test_the_rows_that_were_fitted_are_counted_and_the_assumption_stated(
     request = make_request(table=table, estimator={**estimator, "penalty": 1.0})
     document = estimate(request, ignore).document
     counts = document.counts
-    assert (counts.num_rows, counts.num_empty_rows, counts.num_missing) == (120, 1, 8)
-    assert counts.num_fitted_rows == num_fitted
+    assert (counts.n_rows, counts.n_empty_rows, counts.n_missing) == (120, 1, 8)
+    assert counts.n_fitted_rows == num_fitted
     assert assumption in document.assumption
 
 
@@ -250,7 +250,7 @@ def test_cells_with_a_limit_are_refused_with_their_counts(make_request: MakeRequ
 
 def test_cells_with_a_limit_taken_for_missing_leave_a_warning(make_request: MakeRequest) -> None:
     document = estimate(make_request(cells=CENSORED, censored="missing"), ignore).document
-    assert document.counts.num_censored == 3
+    assert document.counts.n_censored == 3
     warning = document.warnings[0]
     assert (warning.code, warning.columns) == ("censored-as-missing", ["a", "=c"])
     assert "2 in a, 1 in =c" in warning.message
@@ -258,5 +258,5 @@ def test_cells_with_a_limit_taken_for_missing_leave_a_warning(make_request: Make
 
 def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> None:
     document = estimate(make_request(cells=CENSORED, variables=["体重", "d d"]), ignore).document
-    assert document.counts.num_censored == 0
+    assert document.counts.n_censored == 0
     assert all(warning.code != "censored-as-missing" for warning in document.warnings)

@@ -29,7 +29,7 @@ def test_roc_files_hold_the_curve_and_an_infinite_threshold_is_null() -> None:
     assert document["tpr"] == [0, 0, 1, 1]
     assert document["thresholds"] == [None, 0.8, 0.5, 0.1]
     assert document["auc"] == 0.5
-    assert (document["num_pairs"], document["num_true_edges"]) == (3, 1)
+    assert (document["n_pairs"], document["n_true_edges"]) == (3, 1)
     assert set(artefacts) == {f"roc/{score}.json" for score in EdgeScore}
 
 
