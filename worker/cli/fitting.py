@@ -133,6 +133,9 @@ def _validated(adapter: pydantic.TypeAdapter[Model], document: JsonObject) -> Mo
 def _print(outcome: Outcome, request: EstimationRequest, dataset: ReadDataset, out: Path) -> None:
     for change in dataset.summary.changes:
         OUT.print(f"reading: {change.message}", markup=False, highlight=False)
+    # What the upload's answer would say of the table; the result's own warnings follow.
+    for warning in dataset.summary.warnings:
+        OUT.print(f"table: {warning.message} [{warning.code}]", markup=False, highlight=False)
     known = request.ground_truth
     truth = None if known is None else frozenset(pair(*edge) for edge in known)
     print_summary(OUT, outcome.document, outcome.edges, truth)
