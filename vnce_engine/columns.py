@@ -52,6 +52,7 @@ def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
                 "nearly-constant-column",
                 f"Nearly all observed values are equal in {listed(nearly_constant)}: their edges "
                 "rest on a handful of cells.",
+                tuple(nearly_constant),
             )
         )
     if duplicates := _duplicate_pairs(X):
@@ -61,6 +62,7 @@ def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
                 "Equal wherever both are observed: "
                 f"{listed([f'{names[i]} and {names[j]}' for i, j in duplicates])}. One column of "
                 "each pair should be left out.",
+                _names_in(duplicates, names),
             )
         )
     if unseen := _pairs_never_seen(X):
@@ -70,9 +72,15 @@ def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
                 "Never observed in the same row: "
                 f"{listed([f'{names[i]} and {names[j]}' for i, j in unseen])}. Their interaction "
                 "rests on the model and its penalty alone.",
+                _names_in(unseen, names),
             )
         )
     return warnings
+
+
+def _names_in(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of all columns in some pair, in the order of the table."""
+    return tuple(names[j] for j in sorted({j for pair in pairs for j in pair}))
 
 
 def listed(names: Sequence[str]) -> str:

@@ -72,6 +72,8 @@ class FitWarning:
 
     code: str
     message: str
+    columns: tuple[str, ...] = ()
+    """Names of the columns concerned, where it is about some of them."""
 
 
 @dataclass(frozen=True)

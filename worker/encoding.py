@@ -167,7 +167,7 @@ def _censoring_warnings(censored: dict[str, int]) -> list[ResultWarning]:
 
 def _engine_warnings(estimator: Estimator) -> list[ResultWarning]:
     return [
-        ResultWarning(code=warning.code, message=warning.message, columns=[])
+        ResultWarning(code=warning.code, message=warning.message, columns=list(warning.columns))
         for warning in estimator.warnings_
     ]
 

@@ -219,6 +219,11 @@ def test_odd_columns_are_warned_of_by_name() -> None:
     assert "a and b" in messages["pair-never-observed"]
     assert "c and copy_of_c" in messages["duplicate-columns"]
     assert "rare" in messages["nearly-constant-column"]
+    columns = {warning.code: warning.columns for warning in model.warnings_}
+    assert columns["pair-never-observed"] == ("a", "b")
+    assert columns["duplicate-columns"] == ("c", "copy_of_c")
+    assert columns["nearly-constant-column"] == ("rare",)
+    assert columns["missing-completely-at-random"] == ()
 
 
 # --- what is refused ---

@@ -33,9 +33,8 @@ def print_summary(
         highlight=False,
     )
     for warning in result.warnings:
-        names = f" ({', '.join(warning.columns)})" if warning.columns else ""
         console.print(
-            f"[yellow]warning[/] {escape(warning.message + names)} \\[{warning.code}]",
+            f"[yellow]warning[/] {escape(warning.message)} \\[{warning.code}]",
             highlight=False,
         )
     for score in result.scores:
