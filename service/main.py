@@ -4,13 +4,14 @@ import importlib.metadata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from service import error_handlers, health, kinds, logs
 from service.database import Database
 from service.datasets import endpoints as datasets
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
+from service.parameters import refuse_unknown_parameters
 from service.results import endpoints as results
 from service.settings import Settings
 
@@ -44,9 +45,10 @@ def create_app(settings: Settings) -> FastAPI:
         jobs.router,
         jobs.validation_router,
         results.router,
-        kinds.router,
-        health.router,
     ):
+        app.include_router(router, dependencies=[Depends(refuse_unknown_parameters)])
+    # These take no parameters, and probes may add some of their own.
+    for router in (kinds.router, health.router):
         app.include_router(router)
     app.add_middleware(HeadMiddleware)
     error_handlers.install(app)

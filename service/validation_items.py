@@ -25,7 +25,11 @@ def _place(entry: dict[str, Any], body: Any) -> tuple[str, str]:
         return "parameter", ".".join(map(str, path))
     if entry["type"] == "json_invalid":
         return "pointer", ""
-    return "pointer", _pointer(path, body, is_missing=entry["type"] == "missing")
+    if entry["type"] in ("union_tag_not_found", "union_tag_invalid"):
+        # What is wrong is the field that says which form it is.
+        path = [*path, entry["ctx"]["discriminator"].strip("'")]
+    is_missing = entry["type"] in ("missing", "union_tag_not_found")
+    return "pointer", _pointer(path, body, is_missing=is_missing)
 
 
 def _pointer(path: list[Any], body: Any, *, is_missing: bool) -> str:
@@ -55,4 +59,8 @@ def _message(entry: dict[str, Any]) -> str:
         return f"This is no JSON: {entry['ctx']['error']} at character {entry['loc'][1]}."
     if entry["type"] == "value_error":  # raised by our own code, whose words need no prefix
         return str(entry["ctx"]["error"])
+    if entry["type"] == "union_tag_not_found":
+        return "Field required: it says which of the possible forms this is."
+    if entry["type"] == "union_tag_invalid":
+        return f"Must be one of {entry['ctx']['expected_tags']}."
     return str(entry["msg"])

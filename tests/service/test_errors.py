@@ -200,3 +200,23 @@ def test_request_ids_differ(client: TestClient) -> None:
 def test_documentation_is_served(client: TestClient) -> None:
     assert client.get("/docs").status_code == 200
     assert client.get("/openapi.json").json()["openapi"].startswith("3.")
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/datasets", "/v1/jobs/job_x/result"])
+def test_a_parameter_that_an_operation_does_not_have(client: TestClient, path: str) -> None:
+    answer = client.get(path, params={"stat": "running"})
+    assert_is_problem(answer, 422, "validation-failed")
+    assert [error["parameter"] for error in answer.json()["errors"]] == ["stat"]
+
+
+def test_probes_may_add_parameters_of_their_own(client: TestClient) -> None:
+    assert client.get("/livez", params={"from": "proxy"}).status_code == 200
+
+
+def test_a_form_that_is_not_named_is_asked_for_where_it_belongs(client: TestClient) -> None:
+    path = "/v1/datasets/dataset_x/ground-truth"
+    (error,) = client.put(path, json={"edges": []}).json()["errors"]
+    assert error["pointer"] == "/kind"
+    (error,) = client.put(path, json={"kind": "list"}).json()["errors"]
+    assert error["pointer"] == "/kind"
+    assert "'edges'" in error["message"]
