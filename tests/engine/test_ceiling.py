@@ -23,6 +23,11 @@ def test_draws_stay_near_the_data_where_the_posterior_has_no_integral() -> None:
     augmented = torch.eye(4, dtype=torch.float64)
     augmented[1, 2] = augmented[2, 1] = -2.0
 
+    block.ceiling = torch.full((3,), torch.inf, dtype=torch.float64)
+    complete(block, augmented, 0.0, 20)
+    assert block.draws.max() > 1e9  # without a ceiling
+
+    block.ceiling = ceiling(observations)
     completion = complete(block, augmented, 0.0, NUM_SWEEPS)
 
     highest = ceiling(observations)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.selection import STRENGTHS
+from vnce_engine.selection import STRENGTHS, _has_fallen
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,
@@ -73,6 +74,22 @@ def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_stron
     pairs = np.triu_indices(6, k=1)
     norms = [float(np.square(K[pairs]).sum()) for K in (ridge, adaptive, free)]
     assert norms[0] < norms[2]
+    assert norms[1] < norms[2]
     strongest = np.abs(free[pairs]).argmax()
     kept = [abs(K[pairs][strongest] / free[pairs][strongest]) for K in (ridge, adaptive)]
     assert kept[0] < kept[1]
+
+
+@pytest.mark.parametrize(
+    ("means", "has_fallen"),
+    [
+        ([-3.0], False),
+        ([-3.0, -2.0, -1.0], False),
+        ([-3.0, -2.0, -2.5], False),
+        ([-3.0, -2.0, -2.5, -2.4], False),
+        ([-3.0, -2.0, -2.5, -2.6], True),
+        ([-2.0, -2.1, -2.2], True),
+    ],
+)
+def test_the_path_ends_after_two_falls_in_a_row(means: list[float], has_fallen: bool) -> None:
+    assert _has_fallen([torch.full((5,), mean) for mean in means]) == has_fallen
