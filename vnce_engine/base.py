@@ -78,7 +78,7 @@ class TruncatedGaussianEstimator(BaseEstimator):
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
         result = self._estimate(observations, _seed(self.random_state), on_step)
-        self._present(result, observations, column_warnings(table, names))
+        self._present(result, observations, column_warnings(transformed, names))
         self.transform_ = str(transform)
         return self
 

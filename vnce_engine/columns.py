@@ -44,8 +44,17 @@ def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
 
 
 def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
-    """Return warnings about nearly constant and duplicate columns and pairs never seen together."""
+    """Return warnings about odd columns of a (transformed) table, and pairs never seen together."""
     warnings = []
+    if heavy_tailed := [names[int(j)] for j in np.flatnonzero(_is_heavy_tailed(X))]:
+        warnings.append(
+            FitWarning(
+                "heavy-tailed-column",
+                f"The spread exceeds the mean in {listed(heavy_tailed)}: no truncated normal has "
+                "tails so heavy. Try a stronger transform, such as log1p.",
+                tuple(heavy_tailed),
+            )
+        )
     if nearly_constant := [names[j] for j in range(X.shape[1]) if _is_nearly_constant(X[:, j])]:
         warnings.append(
             FitWarning(
@@ -93,6 +102,12 @@ def _refuse(bad: ArrayLike, names: Sequence[str], rule: str, estimator: str) -> 
     if np.any(bad):
         columns = [names[int(j)] for j in np.flatnonzero(bad)]
         raise ValueError(f"{rule} X in {estimator}: {listed(columns)}")
+
+
+def _is_heavy_tailed(X: FloatArray) -> NDArray[np.bool_]:
+    """Return bool (d,): standard deviation above the mean, which an exponential has equal."""
+    heavy: NDArray[np.bool_] = np.nanstd(X, axis=0) > np.nanmean(X, axis=0)
+    return heavy
 
 
 def _is_nearly_constant(column: FloatArray) -> bool:

@@ -12,6 +12,7 @@ from vnce_engine.mean_field import complete
 from vnce_engine.newton import newton_step
 from vnce_engine.penalty import Penalty
 from vnce_engine.progress import Progress
+from vnce_engine.region import Region
 from vnce_engine.result import FitStatus
 from vnce_engine.sample import ContrastiveSample
 from vnce_engine.surface import Surface, SurfacePoint
@@ -21,6 +22,9 @@ _SWEEPS = 1
 # Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
 # q matters to them only as a proposal, so that a slightly old one costs a little variance.
 _STALE = 0.05
+# Nats a row that the objective may fall from one cycle's start to the next's, q having followed. An
+# E-step lowers it a little; where it lowers it much, the M-step went where its draws say nothing.
+_LARGEST_FALL = 0.1
 # An extrapolated diagonal below this share of the plain one is not to be trusted.
 _SMALLEST_SHARE = 0.3
 
@@ -44,7 +48,7 @@ class Cycles:
         self,
         sample: ContrastiveSample,
         penalty: Penalty,
-        is_free: Tensor,
+        region: Region,
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
@@ -55,24 +59,34 @@ class Cycles:
         """
         self._acceleration.change_map()
         self._noise_control = None
+        accepted: SurfacePoint | None = None
         first_change = math.nan
-        for cycle in range(max_cycles):
+        for _ in range(max_cycles):
             start = self._next
-            surface = Surface(sample, self._e_step(sample, start), penalty, is_free)
-            step = newton_step(surface, start, self._progress)
-            if not math.isfinite(step.point.value):
+            surface = Surface(sample, self._e_step(sample, start), penalty, region)
+            point = surface.at(start, self._progress)
+            if accepted is not None and not point.value > accepted.value - _LARGEST_FALL:
+                self._retreat(accepted.augmented)
+                continue
+            if not math.isfinite(point.value):
                 return FitStatus.NON_FINITE
+            accepted = point
+            step = newton_step(point, self._progress)
             image = step.point.augmented
             self.augmented, self.point = image, step.point
             self.objective_path.append(float(step.point.value))
             change = max(scaled_change(image - start, image), scaled_change(step.remaining, image))
-            if cycle == 0:
-                first_change = change
+            first_change = change if math.isnan(first_change) else first_change
             self._report(change, first_change, tolerance)
-            self._next = self._extrapolated(start, image)
+            self._next = self._extrapolated(start, image, region)
             if change < tolerance:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS
+
+    def _retreat(self, accepted: Tensor) -> None:
+        """Go half-way back to the last point that q could follow."""
+        self._acceleration.restart()
+        self._next = self.augmented = 0.5 * (accepted + self._next)
 
     def _e_step(self, sample: ContrastiveSample, augmented: Tensor) -> Tensor:
         """Complete the rows by draws from q under `augmented`; return the control variates."""
@@ -95,14 +109,14 @@ class Cycles:
             control += complete(block, augmented, math.log(nu), _SWEEPS).control
         return control
 
-    def _extrapolated(self, start: Tensor, image: Tensor) -> Tensor:
+    def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:
         # Residuals of c, large beside the others, would drown them; c follows K and h at once.
         units = _units(image)
         units[-1, -1] = 0.0
         point = self._acceleration.next_point(start.flatten(), image.flatten(), units.flatten())
         point = point.view_as(image)
         if (point.diagonal() > _SMALLEST_SHARE * image.diagonal())[:-1].all():
-            return 0.5 * (point + point.mT)
+            return region.project(0.5 * (point + point.mT))
         self._acceleration.restart()
         return image
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from vnce_engine.cycles import Cycles
 from vnce_engine.diagnostics import diagnose, numerical_warnings
@@ -128,23 +127,23 @@ class _Run:
         penalty = problem.penalty(
             self._strength, options.penalty_kind, self._linear, problem.num_rows
         )
-        is_free = problem.is_free(self._linear)
+        region = problem.region(self._linear)
         rough = max(options.tolerance, _ROUGH_TOLERANCE)
         self._progress.enter_part(0.0, 0.4)
-        status = self._cycles.run(self._sample, penalty, is_free, rough, options.max_cycles)
+        status = self._cycles.run(self._sample, penalty, region, rough, options.max_cycles)
         if status is not FitStatus.CONVERGED:
             return status
         self._progress.enter_part(0.4, 1.0)
         self._sample = problem.sample_with_more_noise()
         cycles_left = options.max_cycles - len(self._cycles.objective_path)
-        return self._cycles.run(self._sample, penalty, is_free, options.tolerance, cycles_left)
+        return self._cycles.run(self._sample, penalty, region, options.tolerance, cycles_left)
 
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
         problem, cycles = self._problem, self._cycles
         augmented = cycles.augmented
         diagnostics = diagnose(
-            observations, self._sample, augmented, cycles.point, self._inverse_k0()
+            observations, self._sample, augmented, cycles.point, problem.inverse_k0(self._linear)
         )
         return FitResult(
             model=TruncatedGaussian.from_augmented(augmented).with_columns_scaled(problem.scale),
@@ -159,6 +158,3 @@ class _Run:
             diagnostics=diagnostics,
             warnings=numerical_warnings(diagnostics, self._path, observations),
         )
-
-    def _inverse_k0(self) -> Tensor:
-        return self._problem.penalty(None, PenaltyKind.RIDGE, self._linear, 1).inverse_k0

@@ -1,6 +1,5 @@
 """The M-step: Newton's method, its equations solved by conjugate gradients without a matrix."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,10 +8,8 @@ from torch import Tensor
 
 from vnce_engine.preconditioner import GaussianPreconditioner
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Curvature, Surface, SurfacePoint
+from vnce_engine.surface import Curvature, SurfacePoint
 
-# Share of the way to the boundary K_ii = 0 that one step may go.
-_BOUNDARY_SHARE = 0.9
 # Armijo's constant: the share of the promised first-order gain that a step must keep.
 _SUFFICIENT_GAIN = 1e-4
 _MAX_HALVINGS = 30
@@ -29,19 +26,21 @@ class NewtonStep(NamedTuple):
     """About the step that is left: the preconditioned gradient there."""
 
 
-def newton_step(surface: Surface, augmented: Tensor, progress: Progress) -> NewtonStep:
-    """Climb `surface` by one step from `augmented`; stay there if no step gains.
+def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
+    """Climb a surface by one step from a `point` of it; stay there if no step gains.
 
-    K keeps a positive diagonal. The value is finite if it was finite at `augmented`.
+    A step that would leave the region is projected back onto it, and a K_ii at its floor that the
+    gradient presses against it takes no part. The value stays finite.
+    Source: Bertsekas (1982), "Projected Newton methods for optimization problems with simple
+    constraints", SIAM J. Control Optim. 20.
     """
-    point = surface.at(augmented, progress)
-    if not math.isfinite(point.value):
-        return NewtonStep(point, point.gradient)
     curvature = point.curvature()
-    preconditioner = GaussianPreconditioner.of(curvature, has_linear=bool(surface.is_free.all()))
-    direction = _newton_direction(point.gradient, curvature, preconditioner, progress)
+    has_linear = point.surface.region.has_linear
+    preconditioner = GaussianPreconditioner.of(curvature, has_linear)
+    gradient = point.gradient * curvature.is_free
+    direction = _newton_direction(gradient, curvature, preconditioner, progress)
     moved = _line_search(point, direction, progress)
-    return NewtonStep(moved, preconditioner(moved.gradient))
+    return NewtonStep(moved, preconditioner(moved.gradient * moved.is_free()))
 
 
 def _newton_direction(
@@ -72,18 +71,12 @@ def _newton_direction(
 
 def _line_search(point: SurfacePoint, direction: Tensor, progress: Progress) -> SurfacePoint:
     """Return the first of ever shorter steps that gains enough, or `point` when none does."""
-    slope = float((direction * point.gradient).sum())
-    step = _largest_step(point.augmented, direction)
+    surface, step = point.surface, 1.0
     for _ in range(_MAX_HALVINGS):
-        moved = point.surface.at(point.augmented + step * direction, progress)
-        if moved.value > point.value + _SUFFICIENT_GAIN * step * slope:
+        target = surface.region.project(point.augmented + step * direction)
+        moved = surface.at(target, progress)
+        promised = ((target - point.augmented) * point.gradient).sum()
+        if moved.value > point.value + _SUFFICIENT_GAIN * promised.clamp(min=0):
             return moved
         step /= 2
     return point
-
-
-def _largest_step(augmented: Tensor, direction: Tensor) -> float:
-    """Return 1, or less where a full step would take the diagonal of K to zero or below."""
-    diagonal, change = augmented.diagonal()[:-1], direction.diagonal()[:-1]
-    limits = torch.where(change < 0, -diagonal / change, torch.inf)
-    return min(1.0, _BOUNDARY_SHARE * float(limits.min()))

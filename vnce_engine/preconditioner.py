@@ -51,7 +51,8 @@ class GaussianPreconditioner:
         inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
         diagonal = curvature.diagonal()
         share = 1 - curvature.penalty_diagonal() / diagonal
-        return cls(inverse, inverse @ mean, total_weight, share.clamp(min=0).sqrt(), has_linear)
+        damping = share.clamp(min=0).sqrt() * curvature.is_free
+        return cls(inverse, inverse @ mean, total_weight, damping, has_linear)
 
     def __call__(self, residual: Tensor) -> Tensor:
         """Return about the inverse curvature times a symmetric `residual` (d + 1, d + 1)."""

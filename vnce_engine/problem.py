@@ -11,6 +11,7 @@ from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.region import Region
 from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_uniforms
 
 # Draws from q for each missing cell of a data row; a noise row has one.
@@ -19,6 +20,8 @@ NUM_DRAWS = 3
 FINAL_NOISE_FACTOR = 3
 # Parts the rows are split into when something is chosen by held-out rows.
 NUM_FOLDS = 3
+# Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes.
+SMALLEST_DIAGONAL = 0.05
 
 
 @dataclass(frozen=True)
@@ -91,23 +94,20 @@ class Problem:
     def penalty(
         self, strength: float | None, kind: PenaltyKind, linear: str, num_rows: int
     ) -> Penalty:
-        """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all.
+        """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
+        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows)
 
-        k0 is 1 / mean(x²) without a linear term. With one, it is 1 / var(x): the linear term then
-        accounts for the mean.
-        """
-        if linear == "free":
-            observed = self.observations.observed
-            counts = observed.sum(dim=0)
-            values = self.observations.values
-            mean = values.sum(dim=0) / counts
-            inverse_k0 = ((values - mean) * observed).square().sum(dim=0) / counts
-        else:
-            inverse_k0 = torch.ones_like(self.scale)
-        return Penalty(strength or 0.0, kind, inverse_k0, num_rows)
+    def inverse_k0(self, linear: str) -> Tensor:
+        """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
+        if linear == "zero":
+            return torch.ones_like(self.scale)
+        values, observed = self.observations.values, self.observations.observed
+        counts = observed.sum(dim=0)
+        mean = values.sum(dim=0) / counts
+        return ((values - mean) * observed).square().sum(dim=0) / counts
 
     def start(self, linear: str) -> Tensor:
-        """Return A of a model without interactions: the noise itself where h is free."""
+        """Return A of a model without interactions: about the noise where h is free."""
         if linear == "free":
             mu, sigma = self.noise.mu, self.noise.sigma
         else:
@@ -120,15 +120,12 @@ class Problem:
             + 0.5 * math.log(2 * math.pi)
             + truncated_normal.log_mass(mu, sigma)
         ).sum()
-        return TruncatedGaussian(torch.diag(precision), mu * precision, log_partition).augmented()
+        model = TruncatedGaussian(torch.diag(precision), mu * precision, log_partition)
+        return self.region(linear).project(model.augmented())
 
-    def is_free(self, linear: str) -> Tensor:
-        """Return which entries of A (d + 1, d + 1) are estimated."""
-        size = len(self.scale) + 1
-        free = torch.ones(size, size, dtype=torch.bool)
-        if linear == "zero":
-            free[:-1, -1] = free[-1, :-1] = False
-        return free
+    def region(self, linear: str) -> Region:
+        """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i."""
+        return Region(linear == "free", SMALLEST_DIAGONAL / self.inverse_k0(linear))
 
 
 def num_parameters(num_columns: int) -> int:

@@ -15,6 +15,7 @@ from torch.nn.functional import logsigmoid
 from vnce_engine.mean_field import log_ratios
 from vnce_engine.penalty import Penalty, PenaltyCurvature
 from vnce_engine.progress import Progress
+from vnce_engine.region import Region
 from vnce_engine.sample import ContrastiveSample
 
 
@@ -30,8 +31,7 @@ class Surface:
     control: Tensor
     """C (d + 1, d + 1), already divided by n."""
     penalty: Penalty
-    is_free: Tensor
-    """bool (d + 1, d + 1), symmetric: False where an entry of A stays as it is."""
+    region: Region
 
     def at(self, augmented: Tensor, progress: Progress) -> "SurfacePoint":
         """Evaluate the surface, its gradient and its curvature at `augmented`."""
@@ -57,7 +57,7 @@ class Surface:
             surface=self,
             augmented=augmented,
             value=value - self.penalty.value(precision),
-            gradient=gradient * self.is_free,
+            gradient=gradient * self.region.estimated(),
         )
 
 
@@ -69,6 +69,11 @@ class SurfacePoint:
     augmented: Tensor
     value: Tensor
     gradient: Tensor
+    """(d + 1, d + 1), zero in entries that are not estimated."""
+
+    def is_free(self) -> Tensor:
+        """Return bool (d + 1, d + 1): the entries that may move along the gradient."""
+        return self.surface.region.free(self.augmented, self.gradient)
 
     def curvature(self) -> "Curvature":
         """Return about the negative Hessian here."""
@@ -81,7 +86,7 @@ class SurfacePoint:
             weights = class_probability * (1 - class_probability)
             rows.append((draws, weights * (0.25 * weight / surface.sample.num_rows)))
         penalty = surface.penalty.curvature(self.augmented[:-1, :-1])
-        return Curvature(rows, penalty, surface.is_free)
+        return Curvature(rows, penalty, self.is_free())
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ class Curvature:
     """Rows (d + 1, b), and the weight of each (b,)."""
     penalty: PenaltyCurvature
     is_free: Tensor
+    """bool (d + 1, d + 1), symmetric: False where an entry of A stays as it is."""
 
     def product(self, direction: Tensor, progress: Progress) -> Tensor:
         """Return the operator times a symmetric `direction`."""

@@ -226,6 +226,20 @@ def test_odd_columns_are_warned_of_by_name() -> None:
     assert columns["missing-completely-at-random"] == ()
 
 
+def test_a_column_with_heavier_tails_than_the_family_s_is_warned_of_until_it_is_transformed() -> (
+    None
+):
+    frame = pd.DataFrame(table(), columns=list("abcd"))
+    frame["b"] = np.exp(1.2 * np.random.default_rng(8).standard_normal(len(frame)))
+
+    def warned(transform: str) -> tuple[str, ...]:
+        warnings = TruncatedGaussianVNCE(**QUICK, transform=transform).fit(frame).warnings_
+        return next((w.columns for w in warnings if w.code == "heavy-tailed-column"), ())
+
+    assert warned("none") == ("b",)
+    assert warned("log1p") == ()
+
+
 # --- what is refused ---
 
 

@@ -45,7 +45,7 @@ def surface_at(problem: Problem, augmented: torch.Tensor, kind: PenaltyKind) -> 
         complete(block, augmented, math.log(sample.nu), 2).control for block in sample.blocks
     )
     penalty = problem.penalty(0.7, kind, "free", problem.num_rows)
-    return Surface(sample, control / sample.num_rows, penalty, problem.is_free("free"))
+    return Surface(sample, control / sample.num_rows, penalty, problem.region("free"))
 
 
 def plain_value(surface: Surface, augmented: torch.Tensor) -> torch.Tensor:
@@ -116,7 +116,7 @@ def test_fixed_entries_have_no_gradient() -> None:
     problem = prepared(0.3, 3)
     augmented = problem.start("zero")
     surface = surface_at(problem, augmented, PenaltyKind.RIDGE)
-    surface = Surface(surface.sample, surface.control, surface.penalty, problem.is_free("zero"))
+    surface = Surface(surface.sample, surface.control, surface.penalty, problem.region("zero"))
     gradient = surface.at(augmented, QUIET).gradient
     assert (gradient[:-1, -1] == 0).all()
     assert float(gradient[-1, -1]) != 0
