@@ -12,6 +12,8 @@ FloatArray = NDArray[np.float64]
 # A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
 _FEW_CELLS = 5
 _FEW_SHARE = 0.02
+# Squares of values must be numbers, and so must precisions, their inverses.
+_LARGEST = 1e150
 # Names listed in one message before the rest is only counted.
 _MAX_NAMES = 10
 
@@ -23,13 +25,15 @@ def refuse_unusable_values(X: FloatArray, names: Sequence[str], estimator: str) 
 
 
 def refuse_unusable_columns(X: FloatArray, names: Sequence[str], estimator: str) -> None:
-    """Raise `ValueError` also naming the columns that have no two different observed values."""
+    """Raise `ValueError` also naming the columns without two different observed values."""
     refuse_unusable_values(X, names, estimator)
     observed = ~np.isnan(X)
     _refuse(~observed.any(axis=0), names, "No observed value in data passed to", estimator)
     lowest = np.where(observed, X, np.inf).min(axis=0)
     highest = np.where(observed, X, -np.inf).max(axis=0)
     _refuse(lowest == highest, names, "Constant column in data passed to", estimator)
+    extreme = (highest > _LARGEST) | (highest < 1 / _LARGEST)
+    _refuse(extreme, names, f"Largest value beyond {_LARGEST:g} or its inverse in", estimator)
 
 
 def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:

@@ -25,6 +25,8 @@ _STALE = 0.05
 # Nats a row that the objective may fall from one cycle's start to the next's, q having followed. An
 # E-step lowers it a little; where it lowers it much, the M-step went where its draws say nothing.
 _LARGEST_FALL = 0.1
+# Half-way retreats in a row; after them the fall is q's own, and cycles go on from there.
+_MAX_RETREATS = 5
 # An extrapolated diagonal below this share of the plain one is not to be trusted.
 _SMALLEST_SHARE = 0.3
 
@@ -60,14 +62,18 @@ class Cycles:
         self._acceleration.change_map()
         self._noise_control = None
         accepted: SurfacePoint | None = None
+        num_retreats = 0
         first_change = math.nan
         for _ in range(max_cycles):
             start = self._next
             surface = Surface(sample, self._e_step(sample, start), penalty, region)
             point = surface.at(start, self._progress)
-            if accepted is not None and not point.value > accepted.value - _LARGEST_FALL:
+            has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
+            if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
                 self._retreat(accepted.augmented)
+                num_retreats += 1
                 continue
+            num_retreats = 0
             if not math.isfinite(point.value):
                 return FitStatus.NON_FINITE
             accepted = point

@@ -1,5 +1,6 @@
 """The noise distribution: a product of univariate truncated normals, fitted column by column."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -62,10 +63,19 @@ def sobol_uniforms(n: int, d: int, seed: int) -> Tensor:
     Shape (n, d), float64. n need not be a power of two: the points are a prefix of the sequence,
     still evenly spread but no longer exactly balanced.
     """
+    return sobol_stream(d, seed)(n)
+
+
+def sobol_stream(d: int, seed: int) -> Callable[[int], Tensor]:
+    """Return a function that gives the next n points of a scrambled Sobol sequence."""
     engine = SobolEngine(d, scramble=True, seed=seed)
-    points = engine.draw(n, dtype=torch.float64)
-    # The coordinates are multiples of 2^-MAXBIT from 0 on; the middle of each step is never 0.
-    return points + 2.0 ** -(SobolEngine.MAXBIT + 1)
+
+    def draw(n: int) -> Tensor:
+        points: Tensor = engine.draw(n, dtype=torch.float64)
+        # Coordinates are multiples of 2^-MAXBIT from 0 on; the middle of each step is never 0.
+        return points + 2.0 ** -(SobolEngine.MAXBIT + 1)
+
+    return draw
 
 
 def random_uniforms(n: int, d: int, generator: torch.Generator) -> Tensor:

@@ -1,6 +1,7 @@
 """A table made ready for fitting: scaled columns, noise, folds of the contrastive sample."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,7 @@ from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
 from vnce_engine.region import Region
-from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_uniforms
+from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_points
 
 # Draws from q for each missing cell of a data row; a noise row has one.
 NUM_DRAWS = 3
@@ -34,8 +35,8 @@ class Problem:
     """(d,): root mean square of each column's observed cells."""
     noise: ProductTruncatedNormal
     folds: tuple[ContrastiveSample, ...]
-    noise_draws: str
-    generator: torch.Generator
+    points: Callable[[int], Tensor]
+    """Source of uniforms for further noise; the folds have taken the first of them."""
 
     @classmethod
     def prepare(
@@ -54,18 +55,15 @@ class Problem:
         noise = ProductTruncatedNormal.fit(scaled)
         order = torch.randperm(scaled.num_rows, generator=generator)
         rows = order.tensor_split(num_folds)
-        uniforms = noise_uniforms(
-            scaled.num_rows * noise_ratio, scaled.num_columns, noise_draws, generator
-        )
-        points = uniforms.split([len(fold) * noise_ratio for fold in rows])
+        points = noise_points(scaled.num_columns, noise_draws, generator)
         folds = tuple(
             ContrastiveSample(
                 tuple(data_blocks(scaled, fold, noise, NUM_DRAWS, generator)),
-                tuple(noise_blocks(scaled, fold, noise, fold_points)),
+                tuple(noise_blocks(scaled, fold.repeat(noise_ratio), noise, points)),
             )
-            for fold, fold_points in zip(rows, points, strict=True)
+            for fold in rows
         )
-        return cls(scaled, scale, noise, folds, noise_draws, generator)
+        return cls(scaled, scale, noise, folds, points)
 
     @property
     def num_rows(self) -> int:
@@ -79,12 +77,9 @@ class Problem:
     def sample_with_more_noise(self) -> ContrastiveSample:
         """Return all folds with `FINAL_NOISE_FACTOR` times as much noise; the first part stays."""
         sample = self.sample()
-        rows = torch.arange(self.num_rows)
-        num_points = round((FINAL_NOISE_FACTOR - 1) * sample.nu * self.num_rows)
-        uniforms = noise_uniforms(
-            num_points, self.observations.num_columns, self.noise_draws, self.generator
-        )
-        blocks = noise_blocks(self.observations, rows, self.noise, uniforms)
+        repeats = round((FINAL_NOISE_FACTOR - 1) * sample.nu)
+        owners = torch.arange(self.num_rows).repeat(repeats)
+        blocks = noise_blocks(self.observations, owners, self.noise, self.points)
         return sample.with_more_noise(blocks)
 
     def without(self, fold: int) -> ContrastiveSample:

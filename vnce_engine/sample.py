@@ -1,6 +1,6 @@
 """The contrastive sample: the data, and noise that carries the data's own missingness."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH, Block
 from vnce_engine.mean_field import ceiling
-from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_uniforms
+from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
 from vnce_engine.observations import Observations
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
@@ -93,32 +93,36 @@ def data_blocks(
 
 
 def noise_blocks(
-    observations: Observations, rows: Tensor, noise: ProductTruncatedNormal, uniforms: Tensor
+    observations: Observations,
+    owners: Tensor,
+    noise: ProductTruncatedNormal,
+    points: Callable[[int], Tensor],
 ) -> list[Block]:
-    """Return blocks of noise rows, one for each row of `uniforms` (r * n, d), masked like data.
+    """Return blocks of noise rows, one for each of `owners`, the data rows that lend their masks.
 
-    The r-fold repeated `rows` (n,) lend their masks. A row's uniforms give its noise values where
-    the mask is observed and drive its draws from q where it is not, so that evenly spread points
-    stay evenly spread in the completed rows.
+    `points(n)` gives the next (n, d) uniforms. A row's uniforms give its noise values where the
+    mask is observed and drive its draws from q where it is not, so that evenly spread points stay
+    evenly spread in the completed rows.
     """
     highest = ceiling(observations)
-    owners = rows.repeat(uniforms.shape[0] // rows.shape[0])
     blocks = []
-    for owner, points in zip(owners.split(BLOCK_WIDTH), uniforms.split(BLOCK_WIDTH), strict=True):
+    for owner in owners.split(BLOCK_WIDTH):
+        uniforms = points(len(owner))
         observed = observations.observed[owner]
-        cells = points.mT[~observed.mT].unsqueeze(0)
-        blocks.append(_block(True, noise.sample(points), observed, cells, owner, noise, highest))
+        cells = uniforms.mT[~observed.mT].unsqueeze(0)
+        values = noise.sample(uniforms)
+        blocks.append(_block(True, values, observed, cells, owner, noise, highest))
     return blocks
 
 
-def noise_uniforms(
-    num_points: int, num_columns: int, draws: str, generator: torch.Generator
-) -> Tensor:
-    """Return (num_points, num_columns) uniforms, a scrambled Sobol sequence or plain random."""
+def noise_points(
+    num_columns: int, draws: str, generator: torch.Generator
+) -> Callable[[int], Tensor]:
+    """Return a source of uniforms (n, num_columns): a scrambled Sobol sequence or plain random."""
     if draws == "random":
-        return random_uniforms(num_points, num_columns, generator)
+        return lambda n: random_uniforms(n, num_columns, generator)
     seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-    return sobol_uniforms(num_points, num_columns, seed)
+    return sobol_stream(num_columns, seed)
 
 
 def _stratified_uniforms(num_draws: int, num_cells: int, generator: torch.Generator) -> Tensor:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from vnce_engine import TruncatedGaussianVNCE
+from vnce_engine.blocks import BLOCK_WIDTH
 from vnce_engine.cycles import Cycles
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.observations import Observations
@@ -56,13 +57,18 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
         noise = ProductTruncatedNormal.fit(observations)
         rows = torch.arange(len(X))
         generator = torch.Generator().manual_seed(0)
+        parts = iter(points.split(BLOCK_WIDTH))
+
+        def take(n: int) -> torch.Tensor:
+            part = next(parts)
+            assert len(part) == n
+            return part
+
         sample = ContrastiveSample(
             tuple(data_blocks(observations, rows, noise, 1, generator)),
-            tuple(noise_blocks(observations, rows, noise, points)),
+            tuple(noise_blocks(observations, rows.repeat(10), noise, take)),
         )
-        problem = Problem(
-            observations, torch.ones(4).double(), noise, (sample,), "random", generator
-        )
+        problem = Problem(observations, torch.ones(4).double(), noise, (sample,), take)
         penalty = Penalty(0.5, PenaltyKind.ADAPTIVE, torch.ones(4).double(), len(X))
         cycles = Cycles(problem.start("free"), Progress(None))
         cycles.run(sample, penalty, problem.region("free"), 1e-9, 100)

@@ -250,6 +250,8 @@ def spoiled(kind: str) -> pd.DataFrame:
         "infinite": frame["b"].where(frame.index != 7, np.inf),
         "constant": frame["b"].where(frame["b"].isna(), 3.0),
         "empty": np.nan,
+        "huge": frame["b"] * 1e160,
+        "tiny": frame["b"] * 1e-160,
     }[kind]
     return frame
 
@@ -262,6 +264,8 @@ def spoiled(kind: str) -> pd.DataFrame:
         ("infinite", "Infinite values"),
         ("constant", "Constant column"),
         ("empty", "No observed value"),
+        ("huge", "Largest value beyond"),
+        ("tiny", "Largest value beyond"),
     ],
 )
 def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: str) -> None:
