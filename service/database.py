@@ -21,6 +21,7 @@ NAMING = {
     "pk": "pk_%(table_name)s",
 }
 SQLITE_BUSY_SECONDS = 30
+CONNECT_SECONDS = 5
 
 
 class Record(DeclarativeBase):
@@ -75,8 +76,15 @@ def _create_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         # pre_ping: a database that restarted must not cost the next request its answer.
+        # A host that is gone answers nothing at all; without a limit each attempt takes minutes.
+        timeout = {} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS}
         return create_engine(
-            url, pool_pre_ping=True, pool_size=10, max_overflow=20, json_serializer=_as_json
+            url,
+            connect_args=timeout,
+            pool_pre_ping=True,
+            pool_size=10,
+            max_overflow=20,
+            json_serializer=_as_json,
         )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
