@@ -56,6 +56,22 @@ def plan(session: Session, request: JobCreate) -> Plan:
             errors=[ProblemItem(message="No data set has this identifier.", pointer="/dataset_id")],
         )
     summary = DatasetSummary.model_validate(dataset.summary)
+    spec = resolve(request, summary)
+    chosen = set(spec.variables)
+    return Plan(
+        spec=spec,
+        dataset_name=dataset.name,
+        summary=summary,
+        columns=[column for column in summary.columns if column.name in chosen],
+        ground_truth=_true_edges(session, dataset.id, spec.variables),
+    )
+
+
+def resolve(request: JobCreate, summary: DatasetSummary) -> JobSpec:
+    """Return the request with every choice made, for a data set of which `summary` tells.
+
+    Raises `ProblemError` (`incompatible-model`) with every reason why the model does not fit it.
+    """
     columns, reasons = _choose(request.variables, summary.columns)
     # A misspelt name must not also be reported as too few variables.
     reasons = reasons or reasons_against(request, summary, columns)
@@ -66,13 +82,10 @@ def plan(session: Session, request: JobCreate) -> Plan:
             errors=reasons,
         )
     names = [column.name for column in columns]
-    return Plan(
-        spec=_resolve(request, names),
-        dataset_name=dataset.name,
-        summary=summary,
-        columns=columns,
-        ground_truth=_true_edges(session, dataset.id, names),
-    )
+    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
+    if isinstance(request.estimator, VnceEstimatorCreate):
+        request = request.model_copy(update=_papers_choices(request, request.estimator))
+    return JobSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
 
 
 def describe(plan: Plan) -> JobPlan:
@@ -126,13 +139,6 @@ def _choose(
             ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
         )
     return [column for column in columns if column.name in wanted], problems
-
-
-def _resolve(request: JobCreate, names: list[str]) -> JobSpec:
-    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
-    if isinstance(request.estimator, VnceEstimatorCreate):
-        request = request.model_copy(update=_papers_choices(request, request.estimator))
-    return JobSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
 
 
 def _papers_choices(request: JobCreate, estimator: VnceEstimatorCreate) -> dict[str, Any]:

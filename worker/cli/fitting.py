@@ -1,21 +1,17 @@
 """`vnce fit`: one table to one folder of results, without a service."""
 
 import hashlib
-import secrets
-import unicodedata
 from pathlib import Path
 from typing import TypeVar
 
 import pydantic
-import typer
 from fastapi.exceptions import RequestValidationError
 
 from service.datasets.ground_truth import GroundTruthCreate, canonical_edges
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
-from service.datasets.schemas import ColumnSummary
-from service.jobs.compatibility import reasons_against
-from service.jobs.specs import MAX_SEED, EstimationJobCreate, EstimationSpec
+from service.jobs import planning
+from service.jobs.specs import EstimationJobCreate, EstimationSpec
 from service.problems import ProblemCode, ProblemError
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
@@ -83,34 +79,9 @@ def fit_file(
 
 
 def _spec(dataset: ReadDataset, choices: ModelChoices) -> EstimationSpec:
-    """Return the job with every choice made; raises `ProblemError` if it does not fit the data."""
+    """Return the job with every choice made, as the service would; raises `ProblemError`."""
     job = _validated(pydantic.TypeAdapter(EstimationJobCreate), job_document(LOCAL, choices))
-    columns = _chosen_columns(dataset, job.variables)
-    if reasons := reasons_against(job, dataset.summary, columns):
-        raise ProblemError(
-            ProblemCode.INCOMPATIBLE_MODEL,
-            f"{len(reasons)} thing(s) stand in the way of this fit:",
-            errors=reasons,
-        )
-    seed = secrets.randbelow(MAX_SEED + 1) if job.seed is None else job.seed
-    names = [column.name for column in columns]
-    return EstimationSpec.model_validate({**job.model_dump(), "variables": names, "seed": seed})
-
-
-def _chosen_columns(dataset: ReadDataset, variables: list[str] | None) -> list[ColumnSummary]:
-    """Return the columns asked for, in the order of the file."""
-    columns = dataset.summary.columns
-    if variables is None:
-        return columns
-    wanted = [unicodedata.normalize("NFC", name) for name in variables]
-    known = [column.name for column in columns]
-    for name in wanted:
-        if name not in known:
-            raise typer.BadParameter(
-                f"the file has no column {name!r}; it has {', '.join(known)}",
-                param_hint="--variable",
-            )
-    return [column for column in columns if column.name in wanted]
+    return planning.resolve(job, dataset.summary)
 
 
 def _true_edges(path: Path, dataset: ReadDataset) -> list[list[str]]:

@@ -190,3 +190,21 @@ def test_what_is_odd_about_the_table_is_said_before_the_result(vnce: Vnce, tmp_p
     assert done.exit_code == 0, done.output
     assert "table:" in done.output
     assert "9999" in done.output.split("converged")[0]
+
+
+def test_a_variable_named_twice_is_refused(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    name = table.read_text().splitlines()[0].split(",")[0]
+    done = vnce("fit", table, "--out", tmp_path / "r", "--variable", name, "--variable", name)
+    assert done.exit_code == 2
+    assert "named twice" in done.output
+
+
+def test_the_papers_preset_reports_the_choices_that_it_makes(vnce: Vnce, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    path = tmp_path / "table.csv"
+    pd.DataFrame(rng.uniform(0.1, 2, size=(60, 3)), columns=list("abc")).to_csv(path, index=False)
+    options = ("--preset", "paper", "--seed", "0", "--max-iter", "2")
+    vnce("fit", path, "--out", tmp_path / "r", *options)
+    result = json.loads((tmp_path / "r" / "result.json").read_text())
+    assert result["penalty"]["requested"] is None
+    assert result["linear"]["requested"] == "zero"
