@@ -30,10 +30,7 @@ def diagnose(
 ) -> Diagnostics:
     """Return the figures by which to judge an estimate (d + 1, d + 1), columns scaled."""
     precision = augmented[:-1, :-1]
-    root = precision.diagonal().rsqrt()
-    smallest = float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
-    kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
-    kappa = kappa - torch.diag(kappa.diagonal())
+    smallest = smallest_scaled_eigenvalue(precision)
     data = [block for block in sample.blocks if not block.is_noise]
     wrong = torch.cat([_wrong_probability(block, augmented, sample.nu) for block in data])
     shares = [_effective_share(block, augmented) for block in data if block.num_draws > 1]
@@ -42,15 +39,32 @@ def diagnose(
         effective_sample_size=float(torch.cat(shares).mean()) if shares else None,
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
-        separated_share=float((wrong < _CERTAIN).to(wrong.dtype).mean()),
+        separated_share=separated_share(wrong),
         mean_classification=float(wrong.mean()),
-        largest_interaction=float(kappa.abs().max()),
+        largest_interaction=largest_interaction(precision, inverse_k0),
         num_rows=observations.num_rows,
         num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
         num_missing=int((~observations.observed).sum()),
         num_draws=max(block.num_draws for block in data),
         noise_ratio=sample.nu,
     )
+
+
+def smallest_scaled_eigenvalue(precision: Tensor) -> float:
+    """Return the smallest eigenvalue of K (d, d) when its diagonal is scaled to 1."""
+    root = precision.diagonal().rsqrt()
+    return float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
+
+
+def largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:
+    """Return the largest |kappa_ij| = |K_ij| / sqrt(k0_i k0_j) of two different columns."""
+    kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
+    return float((kappa - torch.diag(kappa.diagonal())).abs().max())
+
+
+def separated_share(wrong: Tensor) -> float:
+    """Return the share of rows whose probability of the wrong class (n,) is next to nothing."""
+    return float((wrong < _CERTAIN).to(wrong.dtype).mean())
 
 
 def numerical_warnings(

@@ -6,12 +6,18 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from vnce_engine.diagnostics import numerical_warnings
+from vnce_engine.diagnostics import (
+    largest_interaction,
+    numerical_warnings,
+    separated_share,
+    smallest_scaled_eigenvalue,
+)
 from vnce_engine.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
 from vnce_engine.paper import NOISE_RATIO, PaperFit, fit_paper
 from vnce_engine.penalty import Penalty
+from vnce_engine.problem import inverse_k0, scaled_columns
 from vnce_engine.progress import OnStep
 from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitStep
 
@@ -22,8 +28,6 @@ _MESSAGES = {
     "objective settled; with missing cells, whose draws are new every cycle, it normally does. "
     "Look at the objective's path; try a larger `max_iter` or `preset='default'`.",
 }
-# A class probability that leaves less than this to the other class counts as certain.
-_CERTAIN = 1e-6
 
 
 def fit_by_papers_recipe(
@@ -38,9 +42,9 @@ def fit_by_papers_recipe(
     linear = "zero" if options.linear == AUTO else options.linear
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
-    scaled, scale = _scaled(observations)
+    scaled, scale = scaled_columns(observations)
     penalty = Penalty(
-        strength or 0.0, options.penalty_kind, _inverse_k0(scaled, linear), scaled.num_rows
+        strength or 0.0, options.penalty_kind, inverse_k0(scaled, linear), scaled.num_rows
     )
 
     def report(iteration: int, objective: float) -> bool | None:
@@ -73,30 +77,11 @@ def fit_by_papers_recipe(
     )
 
 
-def _scaled(observations: Observations) -> tuple[Observations, Tensor]:
-    """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
-    has_any = observations.observed.any(dim=1)
-    values, observed = observations.values[has_any], observations.observed[has_any]
-    scale = (values.square().sum(dim=0) / observed.sum(dim=0)).sqrt()
-    return Observations(values / scale, observed), scale
-
-
-def _inverse_k0(scaled: Observations, linear: str) -> Tensor:
-    """Return mean(x²) of each column (d,), or its variance where h accounts for the mean."""
-    counts = scaled.observed.sum(dim=0)
-    mean_square = scaled.values.square().sum(dim=0) / counts
-    if linear == "zero":
-        return mean_square
-    return mean_square - (scaled.values.sum(dim=0) / counts).square()
-
-
 def _diagnose(
-    observations: Observations, scaled: Observations, fit: PaperFit, inverse_k0: Tensor
+    observations: Observations, scaled: Observations, fit: PaperFit, scaling: Tensor
 ) -> Diagnostics:
     precision = fit.model.precision
-    root = precision.diagonal().rsqrt()
-    smallest = float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
-    kappa = (precision * torch.outer(inverse_k0, inverse_k0).sqrt()).fill_diagonal_(0.0)
+    smallest = smallest_scaled_eigenvalue(precision)
     wrong = torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0)
     num_draws = fit.log_ratio_data.shape[0]
     weights = torch.softmax(fit.log_ratio_data[:, ~scaled.observed.all(dim=1)], dim=0)
@@ -107,9 +92,9 @@ def _diagnose(
         else None,
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
-        separated_share=float((wrong < _CERTAIN).to(wrong.dtype).mean()),
+        separated_share=separated_share(wrong),
         mean_classification=float(wrong.mean()),
-        largest_interaction=float(kappa.abs().max()),
+        largest_interaction=largest_interaction(precision, scaling),
         num_rows=observations.num_rows,
         num_empty_rows=observations.num_rows - scaled.num_rows,
         num_missing=int((~observations.observed).sum()),

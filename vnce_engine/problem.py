@@ -48,10 +48,7 @@ class Problem:
         generator: torch.Generator,
     ) -> "Problem":
         """Scale the columns, fit the noise and draw it; rows are dealt to folds at random."""
-        has_any = observations.observed.any(dim=1)
-        values, observed = observations.values[has_any], observations.observed[has_any]
-        scale = (values.square().sum(dim=0) / observed.sum(dim=0)).sqrt()
-        scaled = Observations(values / scale, observed)
+        scaled, scale = scaled_columns(observations)
         noise = ProductTruncatedNormal.fit(scaled)
         order = torch.randperm(scaled.num_rows, generator=generator)
         rows = order.tensor_split(num_folds)
@@ -94,12 +91,7 @@ class Problem:
 
     def inverse_k0(self, linear: str) -> Tensor:
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
-        if linear == "zero":
-            return torch.ones_like(self.scale)
-        values, observed = self.observations.values, self.observations.observed
-        counts = observed.sum(dim=0)
-        mean = values.sum(dim=0) / counts
-        return ((values - mean) * observed).square().sum(dim=0) / counts
+        return inverse_k0(self.observations, linear)
 
     def start(self, linear: str) -> Tensor:
         """Return A of a model without interactions: about the noise where h is free."""
@@ -121,6 +113,24 @@ class Problem:
     def region(self, linear: str) -> Region:
         """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i."""
         return Region(linear == "free", SMALLEST_DIAGONAL / self.inverse_k0(linear))
+
+
+def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
+    """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
+    has_any = observations.observed.any(dim=1)
+    values, observed = observations.values[has_any], observations.observed[has_any]
+    scale = (values.square().sum(dim=0) / observed.sum(dim=0)).sqrt()
+    return Observations(values / scale, observed), scale
+
+
+def inverse_k0(scaled: Observations, linear: str) -> Tensor:
+    """Return 1 / k0 (d,) of `scaled_columns`: mean(x²), or var(x) where h accounts for the mean."""
+    values, observed = scaled.values, scaled.observed
+    if linear == "zero":
+        return values.new_ones(scaled.num_columns)
+    counts = observed.sum(dim=0)
+    mean = values.sum(dim=0) / counts
+    return ((values - mean) * observed).square().sum(dim=0) / counts
 
 
 def num_parameters(num_columns: int) -> int:
