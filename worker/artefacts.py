@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.vocabulary import Figure
 from worker.builders import Estimator
 from worker.exports.graph import graph_artefacts
-from worker.exports.media_types import MediaType
 from worker.exports.objective import objective_artefact
 from worker.exports.roc import roc_artefacts
 from worker.exports.tables import imputation_artefacts, matrix_artefacts

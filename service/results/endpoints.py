@@ -12,7 +12,7 @@ from service.paging import invalid_cursor
 from service.problems import ProblemCode
 from service.results import access, repository
 from service.results.downloads import send_artefact
-from service.results.formats import GraphFormat, TableFormat, choose, media_type
+from service.results.formats import GraphFormat, MediaType, TableFormat, choose, media_type
 from service.results.pages import GraphPage, ResultRead, describe_edge, links_of
 from service.results.repository import EdgeFilter
 from service.results.schemas import EdgeRuleRead, ImputationsRead, MatrixRead, RocRead
@@ -198,7 +198,7 @@ def download_objective(job_id: JobId, request: Request, database: DatabaseDep) -
     "/figures/{name}.svg",
     operation_id="get_figure",
     response_class=Response,
-    responses=_download("image/svg+xml")
+    responses=_download(MediaType.SVG)
     | problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING),
 )
 def get_figure(

@@ -7,6 +7,17 @@ from typing import TypeVar, assert_never
 from service.problems import ProblemCode, ProblemError
 
 
+class MediaType(StrEnum):
+    """What a file of a result is sent as; the worker stores it with the file."""
+
+    JSON = "application/json"
+    CSV = "text/csv"
+    NPY = "application/x-npy"
+    PARQUET = "application/vnd.apache.parquet"
+    GRAPHML = "application/graphml+xml"
+    SVG = "image/svg+xml"
+
+
 class TableFormat(StrEnum):
     """Formats of matrices and tables."""
 
@@ -26,19 +37,19 @@ class GraphFormat(StrEnum):
 Format = TypeVar("Format", TableFormat, GraphFormat)
 
 
-def media_type(wanted: TableFormat | GraphFormat) -> str:
+def media_type(wanted: TableFormat | GraphFormat) -> MediaType:
     """Return the media type that a format is sent as."""
     match wanted:
         case TableFormat.CSV | GraphFormat.CSV:
-            return "text/csv"
+            return MediaType.CSV
         case TableFormat.NPY:
-            return "application/x-npy"
+            return MediaType.NPY
         case TableFormat.PARQUET:
-            return "application/vnd.apache.parquet"
+            return MediaType.PARQUET
         case GraphFormat.JSON:
-            return "application/json"
+            return MediaType.JSON
         case GraphFormat.GRAPHML:
-            return "application/graphml+xml"
+            return MediaType.GRAPHML
         case _ as unknown:
             assert_never(unknown)
 

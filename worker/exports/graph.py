@@ -6,9 +6,9 @@ from io import BytesIO
 
 import networkx as nx
 
+from service.results.formats import MediaType
 from service.results.outcome import Artefact, Edge
 from worker.exports.csv_text import csv_bytes
-from worker.exports.media_types import MediaType
 
 EDGE_COLUMNS = (
     "source",

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
+from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from worker.exports.csv_text import csv_bytes
-from worker.exports.media_types import MediaType
 
 
 def objective_artefact(objective: Sequence[float]) -> Artefact:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import RocRead, ScoreRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine import metrics
 from vnce_engine.metrics import EdgeROC
-from worker.exports.media_types import MediaType
 
 NO_TRUTH = "no ground truth was attached to the data set when the job was submitted"
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from service.jobs.vocabulary import Transform
+from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import ImputationsRead, ImputedCell, MatrixRead
 from worker.exports.csv_text import csv_bytes
-from worker.exports.media_types import MediaType
 
 FloatArray = NDArray[np.float64]
 
