@@ -1,12 +1,13 @@
 """Transactions on SQLite and PostgreSQL."""
 
 import math
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import select, update
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import OperationalError, StatementError
 
 from service.blobs import BlobRecord
 from service.clock import now
@@ -102,3 +103,14 @@ def test_clock_goes_on_within_a_transaction(database: Database) -> None:
         second = session.execute(select(now())).scalar_one()
     # SQLite's clock counts milliseconds.
     assert second - first >= 0.009
+
+
+@pytest.mark.parametrize("query", ["", "?connect_timeout=2"])
+def test_a_host_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    # Two seconds are the least that libpq knows; with "" they must come from our own default.
+    monkeypatch.setattr("service.database.CONNECT_SECONDS", 2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        database = Database(f"postgresql+psycopg://user@127.0.0.1:{port}/name{query}")
+        with pytest.raises(OperationalError, match="timeout"), database.snapshot() as session:
+            session.execute(select(1))
