@@ -122,7 +122,10 @@ class Cycles:
         point = self._acceleration.next_point(start.flatten(), image.flatten(), units.flatten())
         point = point.view_as(image)
         if (point.diagonal() > _SMALLEST_SHARE * image.diagonal())[:-1].all():
-            return region.project(0.5 * (point + point.mT))
+            # What the M-step has set to zero stays there.
+            point = region.project(0.5 * (point + point.mT) * (image != 0))
+            if region.contains(point):
+                return point
         self._acceleration.restart()
         return image
 

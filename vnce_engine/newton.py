@@ -1,6 +1,7 @@
 """The M-step: Newton's method, its equations solved by conjugate gradients without a matrix."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,8 @@ _MAX_HALVINGS = 30
 # Residual, relative to the gradient, at which Newton's equation counts as solved.
 _FORCING = 0.1
 _MAX_PRODUCTS = 50
+# Faces of an orthant that one step tries; the next step goes on from where this one ended.
+_MAX_FACES = 5
 
 
 class NewtonStep(NamedTuple):
@@ -30,17 +33,57 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
     """Climb a surface by one step from a `point` of it; stay there if no step gains.
 
     A step that would leave the region is projected back onto it, and a K_ii at its floor that the
-    gradient presses against it takes no part. The value stays finite.
-    Source: Bertsekas (1982), "Projected Newton methods for optimization problems with simple
-    constraints", SIAM J. Control Optim. 20.
+    gradient presses against it takes no part. Likewise, under an L1 penalty, an interaction that
+    would change its sign stops at zero, and one at zero stays where leaving would not gain. The
+    value stays finite, so that no step leaves a barrier.
+    Sources: Bertsekas (1982), "Projected Newton methods for optimization problems with simple
+    constraints", SIAM J. Control Optim. 20; Andrew and Gao (2007), "Scalable training of
+    L1-regularized log-linear models", ICML, for the orthants.
     """
     curvature = point.curvature()
-    has_linear = point.surface.region.has_linear
-    preconditioner = GaussianPreconditioner.of(curvature, has_linear)
-    gradient = point.gradient * curvature.is_free
-    direction = _newton_direction(gradient, curvature, preconditioner, progress)
+    region = point.surface.region
+    # Made for all that is estimated: what may move differs from face to face, and at the end.
+    preconditioner = GaussianPreconditioner.of(
+        replace(curvature, is_free=region.estimated()), region.has_linear
+    )
+    direction = _direction_within_orthant(point, curvature, preconditioner, progress)
     moved = _line_search(point, direction, progress)
-    return NewtonStep(moved, preconditioner(moved.gradient * moved.is_free()))
+    return NewtonStep(moved, _restricted(preconditioner, moved.is_free())(moved.gradient))
+
+
+def _direction_within_orthant(
+    point: SurfacePoint,
+    curvature: Curvature,
+    preconditioner: GaussianPreconditioner,
+    progress: Progress,
+) -> Tensor:
+    """Return Newton's direction; interactions that would cross a kink at zero go to it instead.
+
+    The others' equations are solved anew, given where those go, until no more would cross. Without
+    this, projection bends the direction, and an L1 fit takes four times as many cycles.
+    """
+    held = torch.zeros_like(point.augmented)
+    is_free = curvature.is_free
+    for _ in range(_MAX_FACES):
+        face = replace(curvature, is_free=is_free)
+        gradient = point.gradient
+        if is_free is not curvature.is_free:
+            gradient = gradient - curvature.product(held, progress)
+        solved = _newton_direction(
+            gradient * is_free, face, _restricted(preconditioner, is_free), progress
+        )
+        direction = held + solved
+        crossing = point.crossing(point.augmented + direction) & is_free
+        if not crossing.any():
+            break
+        held = torch.where(crossing, -point.augmented, held)
+        is_free = is_free & ~crossing
+    return direction
+
+
+def _restricted(preconditioner: GaussianPreconditioner, is_free: Tensor) -> GaussianPreconditioner:
+    """Return the preconditioner of the equations for the entries that are free."""
+    return replace(preconditioner, damping=preconditioner.damping * is_free)
 
 
 def _newton_direction(
@@ -71,10 +114,10 @@ def _newton_direction(
 
 def _line_search(point: SurfacePoint, direction: Tensor, progress: Progress) -> SurfacePoint:
     """Return the first of ever shorter steps that gains enough, or `point` when none does."""
-    surface, step = point.surface, 1.0
+    step = 1.0
     for _ in range(_MAX_HALVINGS):
-        target = surface.region.project(point.augmented + step * direction)
-        moved = surface.at(target, progress)
+        target = point.project(point.augmented + step * direction)
+        moved = point.surface.at(target, progress)
         promised = ((target - point.augmented) * point.gradient).sum()
         if moved.value > point.value + _SUFFICIENT_GAIN * promised.clamp(min=0):
             return moved

@@ -84,10 +84,15 @@ class Problem:
         return ContrastiveSample.joined(self.folds[:fold] + self.folds[fold + 1 :])
 
     def penalty(
-        self, strength: float | None, kind: PenaltyKind, linear: str, num_rows: int
+        self,
+        strength: float | None,
+        kind: PenaltyKind,
+        linear: str,
+        num_rows: int,
+        barrier_rows: float = 0.0,
     ) -> Penalty:
         """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
-        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows)
+        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows, barrier_rows)
 
     def inverse_k0(self, linear: str) -> Tensor:
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
@@ -110,9 +115,15 @@ class Problem:
         model = TruncatedGaussian(torch.diag(precision), mu * precision, log_partition)
         return self.region(linear).project(model.augmented())
 
-    def region(self, linear: str) -> Region:
-        """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i."""
-        return Region(linear == "free", SMALLEST_DIAGONAL / self.inverse_k0(linear))
+    def region(
+        self, linear: str, graph: Tensor | None = None, *, is_definite: bool = False
+    ) -> Region:
+        """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i.
+
+        `graph`, bool (d, d), has the interactions that may differ from zero.
+        """
+        floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
+        return Region(linear == "free", floor, graph, is_definite)
 
 
 def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:

@@ -52,7 +52,8 @@ class Surface:
         precision = augmented[:-1, :-1]
         value = value / num_rows - 0.5 * (augmented * self.control).sum()
         gradient = gradient / num_rows - 0.5 * self.control
-        gradient[:-1, :-1] -= self.penalty.gradient(precision)
+        gradient = 0.5 * (gradient + gradient.mT)  # products differ in their last bits
+        gradient[:-1, :-1] = self.penalty.ascent(precision, gradient[:-1, :-1])
         return SurfacePoint(
             surface=self,
             augmented=augmented,
@@ -69,11 +70,29 @@ class SurfacePoint:
     augmented: Tensor
     value: Tensor
     gradient: Tensor
-    """(d + 1, d + 1), zero in entries that are not estimated."""
+    """(d + 1, d + 1), exactly symmetric; zero in entries that are not estimated. Where the penalty
+    has a kink, the subgradient of least size."""
 
     def is_free(self) -> Tensor:
         """Return bool (d + 1, d + 1): the entries that may move along the gradient."""
-        return self.surface.region.free(self.augmented, self.gradient)
+        free = self.surface.region.free(self.augmented, self.gradient)
+        if self.surface.penalty.has_kink:
+            free &= (self.augmented != 0) | (self.gradient != 0)
+        return free
+
+    def crossing(self, augmented: Tensor) -> Tensor:
+        """Return bool (d + 1, d + 1): the interactions that would cross a kink of the penalty."""
+        crossing = torch.zeros_like(augmented, dtype=torch.bool)
+        penalty = self.surface.penalty
+        if penalty.has_kink:
+            orthant = penalty.orthant(self.augmented[:-1, :-1], self.gradient[:-1, :-1])
+            has_left = augmented[:-1, :-1].sign() != orthant
+            crossing[:-1, :-1] = has_left.fill_diagonal_(False)
+        return crossing
+
+    def project(self, augmented: Tensor) -> Tensor:
+        """Return `augmented` taken back to the region; what would cross a kink stops at zero."""
+        return self.surface.region.project(augmented.masked_fill(self.crossing(augmented), 0.0))
 
     def curvature(self) -> "Curvature":
         """Return about the negative Hessian here."""

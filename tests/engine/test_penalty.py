@@ -16,6 +16,9 @@ STRENGTH, NUM_ROWS = 0.7, 250
 PER_ROW = 1000 / NUM_ROWS
 
 
+ROUNDING = 1e-11
+
+
 def value(kind: PenaltyKind, strength: float = STRENGTH) -> float:
     return float(Penalty(strength, kind, INVERSE_K0, NUM_ROWS).value(PRECISION))
 
@@ -31,6 +34,65 @@ def test_the_adaptive_penalty_is_logarithmic_beyond_a_twentieth() -> None:
     assert value(PenaltyKind.ADAPTIVE) == pytest.approx(PER_ROW * expected, rel=1e-12)
 
 
+def test_an_l1_penalty_is_the_sum_of_absolute_interactions_and_the_diagonal_s_dispersion() -> None:
+    expected = STRENGTH * math.sqrt(KAPPA_SQUARED) + 0.25 / 2 * DISPERSION
+    assert value(PenaltyKind.L1) == pytest.approx(PER_ROW * expected, rel=1e-12)
+
+
+def test_the_barrier_is_minus_the_log_determinant_of_so_many_rows_share() -> None:
+    penalty = Penalty(0.0, PenaltyKind.RIDGE, INVERSE_K0, NUM_ROWS, barrier_rows=3.0)
+    assert float(penalty.value(PRECISION)) == pytest.approx(
+        -3.0 / NUM_ROWS * math.log(2 * 1 - 0.3**2), rel=1e-12
+    )
+    indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64)
+    assert float(penalty.value(indefinite)) == math.inf
+
+
 @pytest.mark.parametrize("kind", PenaltyKind)
 def test_a_strength_of_zero_is_no_penalty(kind: PenaltyKind) -> None:
     assert value(kind, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("barrier_rows", [0.0, 2.0])
+@pytest.mark.parametrize("kind", PenaltyKind)
+def test_gradient_and_curvature_are_derivatives_of_the_value(
+    kind: PenaltyKind, barrier_rows: float
+) -> None:
+    generator = torch.Generator().manual_seed(8)
+    noise = torch.randn(4, 4, dtype=torch.float64, generator=generator)
+    # Within a twentieth of the diagonal, where the adaptive penalty is convex.
+    precision = torch.eye(4, dtype=torch.float64) + 0.01 * (noise + noise.mT)
+    inverse_k0 = 0.5 + torch.rand(4, dtype=torch.float64, generator=generator)
+    penalty = Penalty(STRENGTH, kind, inverse_k0, NUM_ROWS, barrier_rows)
+    variable = precision.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(penalty.value(variable), variable)
+    torch.testing.assert_close(penalty.gradient(precision), gradient, rtol=0, atol=ROUNDING)
+
+    direction = torch.randn(4, 4, dtype=torch.float64, generator=generator)
+    direction = direction + direction.mT
+    _, product = torch.autograd.functional.hvp(penalty.value, precision, direction)
+    curvature = penalty.curvature(precision)
+    torch.testing.assert_close(curvature.product(direction), product, rtol=0, atol=ROUNDING)
+    for i in range(4):
+        for j in range(i + 1):
+            unit = torch.zeros(4, 4, dtype=torch.float64)
+            unit[i, j] = unit[j, i] = 1.0
+            form = (unit * curvature.product(unit)).sum() / (1 if i == j else 2)
+            torch.testing.assert_close(curvature.diagonal()[i, j], form)
+
+
+def test_at_a_kink_the_ascent_is_what_the_slope_exceeds_the_penalty_s_by() -> None:
+    penalty = Penalty(STRENGTH, PenaltyKind.L1, torch.ones(3, dtype=torch.float64), NUM_ROWS)
+    threshold = 0.5 * STRENGTH * PER_ROW  # an entry has half of a pair's slope
+    precision = torch.eye(3, dtype=torch.float64)
+    precision[0, 1] = precision[1, 0] = -0.2
+    gradient = torch.zeros(3, 3, dtype=torch.float64)
+    gradient[0, 2] = gradient[2, 0] = -1.5 * threshold
+    gradient[1, 2] = gradient[2, 1] = 0.9 * threshold
+    ascent = penalty.ascent(precision, gradient)
+    expected = torch.zeros(3, 3, dtype=torch.float64)
+    expected[0, 1] = expected[1, 0] = threshold
+    expected[0, 2] = expected[2, 0] = -0.5 * threshold
+    torch.testing.assert_close(ascent, expected)
+    signs = penalty.orthant(precision, ascent)
+    assert torch.equal(signs, torch.tensor([[0.0, -1, -1], [-1, 0, 0], [-1, 0, 0]]).double())
