@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.jobs.specs import (
+from service.jobs.specs.base import RequestModel
+from service.jobs.specs.estimation import (
     NceEstimatorCreate,
-    RequestModel,
     TruncatedGaussianModelCreate,
     VnceEstimatorCreate,
 )

@@ -31,6 +31,7 @@ class ProblemCode(StrEnum):
     JOB_FAILED = "job-failed"
     JOB_CANCELLED = "job-cancelled"
     JOB_NOT_TERMINAL = "job-not-terminal"
+    JOB_IS_A_PART = "job-is-a-part"
     RESULT_EXPIRED = "result-expired"
     PAYLOAD_TOO_LARGE = "payload-too-large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
@@ -43,6 +44,7 @@ class ProblemCode(StrEnum):
     STORAGE_FULL = "storage-full"
     # Ends of a job, stored in its record and never the answer to a request.
     WORKER_LOST = "worker-lost"
+    PARTS_FAILED = "parts-failed"
     NON_FINITE_OBJECTIVE = "non-finite-objective"
     TIME_LIMIT = "time-limit"
     OUT_OF_MEMORY = "out-of-memory"
@@ -59,6 +61,7 @@ KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.JOB_FAILED: Kind(409, "The job failed and has no result"),
     ProblemCode.JOB_CANCELLED: Kind(409, "The job was cancelled and has no result"),
     ProblemCode.JOB_NOT_TERMINAL: Kind(409, "The job is not in a final state"),
+    ProblemCode.JOB_IS_A_PART: Kind(409, "The job is a part of another"),
     ProblemCode.RESULT_EXPIRED: Kind(410, "The result has expired"),
     ProblemCode.PAYLOAD_TOO_LARGE: Kind(413, "The request is larger than allowed"),
     ProblemCode.UNSUPPORTED_MEDIA_TYPE: Kind(415, "This kind of content is not accepted"),
@@ -70,6 +73,7 @@ KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.UNAVAILABLE: Kind(503, "The service cannot answer now"),
     ProblemCode.STORAGE_FULL: Kind(507, "There is no room to store this"),
     ProblemCode.WORKER_LOST: Kind(500, "The worker process was lost"),
+    ProblemCode.PARTS_FAILED: Kind(500, "Every part of the job failed"),
     ProblemCode.NON_FINITE_OBJECTIVE: Kind(500, "The objective became infinite or undefined"),
     ProblemCode.TIME_LIMIT: Kind(500, "The job ran past its time limit"),
     ProblemCode.OUT_OF_MEMORY: Kind(500, "The job needed more memory than allowed"),

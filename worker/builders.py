@@ -2,7 +2,7 @@
 
 from typing import Literal, assert_never
 
-from service.jobs.specs import EstimationSpec, NceEstimatorSpec, VnceEstimatorSpec
+from service.jobs.specs.estimation import EstimationSpec, NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.vocabulary import PenaltyChoice
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 

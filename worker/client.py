@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from service.problems import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from service.problems import Problem
-from service.results.outcome import Edge
+from service.results.edges import Edge
 from worker.result_files import Address
 
 # The service's documents are passed on and printed as they come; their schemas live in `service`.

@@ -1,15 +1,13 @@
 """From a fitted estimator to the result document."""
 
 import math
-import platform
-from importlib.metadata import version
 from typing import assert_never
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from service.jobs.specs import NceEstimatorSpec, VnceEstimatorSpec
+from service.jobs.specs.estimation import NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.vocabulary import Imputation, LinearChoice
 from service.results.schemas import (
     ConvergenceRead,
@@ -24,12 +22,12 @@ from service.results.schemas import (
     PenaltyStep,
     ResultWarning,
     TimingRead,
-    VersionsRead,
 )
 from service.results.vocabulary import FitStatus
 from worker.builders import Estimator
 from worker.exports.roc import score_documents
 from worker.fitted import FittedNetwork
+from worker.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."
 MISSING_COMPLETELY_AT_RANDOM = (
@@ -58,6 +56,7 @@ def encode(
     """
     estimator, spec = fitted.estimator, fitted.spec
     return EstimationResult(
+        kind="estimation",
         names=spec.variables,
         transform=spec.model.transform,
         precision=estimator.precision_.tolist(),
@@ -72,7 +71,7 @@ def encode(
         edge_rule=_edge_rule(fitted),
         scores=score_documents(fitted.roc_curves),
         seed=spec.seed,
-        versions=_versions(),
+        versions=versions(),
         dataset=dataset,
         timing=TimingRead(
             fit_seconds=fit_seconds,
@@ -205,16 +204,6 @@ def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:
         "display, not a test.",
         n_selected=sum(edge.selected for edge in fitted.edges),
         n_pairs=len(fitted.edges),
-    )
-
-
-def _versions() -> VersionsRead:
-    return VersionsRead(
-        vnce=version("vnce"),
-        python=platform.python_version(),
-        numpy=version("numpy"),
-        scipy=version("scipy"),
-        torch=version("torch"),
     )
 
 

@@ -11,6 +11,7 @@ from service.jobs.leases import Claim
 from service.problems import Problem, ProblemCode, problem_document
 from service.results import repository
 from service.results.outcome import Outcome
+from worker.experiments import Split
 
 
 class StopReason(StrEnum):
@@ -24,26 +25,33 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True)
 class Succeeded:
-    """The estimation ran to its end, converged or not."""
+    """The work was done; a fit may have converged or not."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True)
+class Divided:
+    """The job goes on as several, and its attempt is over."""
+
+    split: Split
+
+
+@dataclass(frozen=True)
 class Failed:
-    """The estimation cannot be done, and why."""
+    """The job cannot be done, and why."""
 
     problem: Problem
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """The estimation was stopped from outside."""
+    """The work was stopped from outside."""
 
     reason: StopReason
 
 
-Ending = Succeeded | Failed | Stopped
+Ending = Succeeded | Divided | Failed | Stopped
 
 
 def record(session: Session, claim: Claim, ending: Ending) -> bool:
@@ -58,6 +66,8 @@ def record(session: Session, claim: Claim, ending: Ending) -> bool:
                 return False
             repository.store(session, job_id, outcome)
             return True
+        case Divided(split):
+            return leases.split(session, job_id, token, split.parts)
         case Failed(problem):
             return leases.fail(session, job_id, token, problem)
         case Stopped(reason):
@@ -86,6 +96,8 @@ def in_words(ending: Ending) -> str:
     match ending:
         case Succeeded():
             return "succeeded"
+        case Divided(split):
+            return f"split into {len(split.parts)} parts"
         case Failed(problem):
             return f"failed ({problem.code})"
         case Stopped(reason):

@@ -9,7 +9,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from service.jobs.specs import EstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.outcome import Artefact, Outcome

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from service.jobs.specs import EstimationSpec
-from service.results.outcome import Edge
+from service.jobs.specs.estimation import EstimationSpec
+from service.results.edges import Edge
 from service.results.vocabulary import EdgeScore
 from vnce_engine.metrics import EdgeROC
 from worker.builders import Estimator

@@ -3,14 +3,16 @@
 import logging
 import os
 from collections.abc import Callable
+from typing import assert_never
 
 from service.database import Database, is_storage_full
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.problems import Problem, ProblemCode
 from service.results.outcome import Outcome
-from worker import estimation
+from worker import work
 from worker.endings import (
+    Divided,
     Ending,
     Failed,
     Stopped,
@@ -20,14 +22,14 @@ from worker.endings import (
     problem_of,
     record,
 )
-from worker.estimation import EstimationRequest, OnStep
+from worker.experiments import Split
 from worker.failures import FitCancelledError, JobFailedError
-from worker.job_input import load_request
 from worker.lease_keeper import LeaseKeeper
 from worker.patience import UNREACHABLE, patiently
 from worker.settings import WorkerSettings
+from worker.work import Work
 
-Estimate = Callable[[EstimationRequest, OnStep], Outcome]
+Load = Callable[[Database, Claim, WorkerSettings], Work]
 
 logger = logging.getLogger("worker")
 
@@ -37,7 +39,7 @@ def run_job(
     database: Database,
     settings: WorkerSettings,
     *,
-    estimate: Estimate = estimation.estimate,
+    load: Load = work.load,
     is_shutting_down: Callable[[], bool] = lambda: False,
     end_process: Callable[[], None] = lambda: os._exit(1),
 ) -> None:
@@ -56,7 +58,7 @@ def run_job(
     with LeaseKeeper(
         database, claim, settings, is_shutting_down=is_shutting_down, end_process=end_process
     ) as keeper:
-        ending = _attempt(database, claim, settings, keeper, estimate)
+        ending = _attempt(database, claim, settings, keeper, load)
     _finish(database, claim, settings, ending)
 
 
@@ -70,12 +72,18 @@ def _attempt(
     claim: Claim,
     settings: WorkerSettings,
     keeper: LeaseKeeper,
-    estimate: Estimate,
+    load: Load,
 ) -> Ending:
-    """Run the estimation and say how it ended."""
+    """Do the job's work and say how it ended."""
     try:
-        request = patiently(lambda: load_request(database, claim), settings.finish_seconds)
-        return Succeeded(estimate(request, keeper.report))
+        do = patiently(lambda: load(database, claim, settings), settings.finish_seconds)
+        match do(keeper.report):
+            case Outcome() as outcome:
+                return Succeeded(outcome)
+            case Split() as split:
+                return Divided(split)
+            case _ as unknown:
+                assert_never(unknown)
     except FitCancelledError:
         assert keeper.stop_reason is not None  # a fit stops only when it is told to
         return Stopped(keeper.stop_reason)

@@ -12,8 +12,8 @@ from service.clock import as_datetime
 from service.conditional import IMMUTABLE, etag_of, is_fresh, json_response
 from service.datasets import lifecycle, repository, uploads
 from service.datasets.downloads import content_disposition
+from service.datasets.graph_documents import GroundTruthCreate
 from service.datasets.ground_truth import (
-    GroundTruthCreate,
     GroundTruthRead,
     TruthEdgeRead,
     canonical_edges,

@@ -1,61 +1,18 @@
-"""The undirected graph that a data set is known to have: what may be sent, what is stored."""
+"""The undirected graph that a data set is known to have: what is stored of what was sent."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Literal, assert_never
+from typing import assert_never
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from service.datasets.graph_documents import AdjacencyCreate, EdgeListCreate, GroundTruthCreate
 from service.datasets.names import clean_name
 from service.datasets.refusals import shorten
 from service.datasets.schemas import DatasetModel
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 _MOST_ITEMS = 100
-# fail_fast, here and below: a million wrong items would take the server minutes to list.
-_Row = Annotated[list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True)]
-
-
-class TruthEdge(BaseModel):
-    """An undirected edge between two variables."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    source: str = Field(description="Name of a variable, in any Unicode form.")
-    target: str = Field(description="Name of another variable; the order of the two is free.")
-
-
-class EdgeListCreate(BaseModel):
-    """A graph as the list of its edges; variables in no edge have none."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    kind: Literal["edges"] = Field(description="`edges`.")
-    edges: list[TruthEdge] = Field(
-        fail_fast=True,
-        description="Each pair once. Directed graphs are refused: send the moral graph, in which "
-        "the parents of a common child are joined and directions are gone.",
-    )
-
-
-class AdjacencyCreate(BaseModel):
-    """A graph as its adjacency matrix."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    kind: Literal["adjacency"] = Field(description="`adjacency`.")
-    names: Annotated[list[str], Field(fail_fast=True)] | None = Field(
-        default=None,
-        description="Variables of the rows and columns, every one of the data set once; left out: "
-        "in the data set's order.",
-    )
-    matrix: list[_Row] = Field(
-        fail_fast=True,
-        description="1 where two variables are joined, else 0; symmetric, with a diagonal of 0.",
-    )
-
-
-GroundTruthCreate = Annotated[EdgeListCreate | AdjacencyCreate, Field(discriminator="kind")]
 
 
 class TruthEdgeRead(DatasetModel):

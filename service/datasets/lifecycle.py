@@ -1,7 +1,7 @@
 """The rules of data sets: how one comes to be, what is shown of it, when it may go."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -17,6 +17,7 @@ from service.datasets.repository import NewDataset, StoredDataset
 from service.datasets.schemas import DatasetItem, DatasetPreview, DatasetRead
 from service.datasets.stored_table import to_parquet
 from service.datasets.uploads import Upload
+from service.identifiers import new_id
 from service.problems import ProblemCode, ProblemError
 
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
@@ -44,19 +45,25 @@ def create(
 
     Everything slow happens before the transaction: on SQLite it keeps other writers waiting.
     """
-    read = read_dataset(upload.file, options, limits)
-    new = NewDataset(
+    new = prepare(upload.file, name, options, limits)
+    with database.transaction() as session:
+        return repository.add(session, new)
+
+
+def prepare(file: BinaryIO, name: str, options: ReadOptions, limits: ReadLimits) -> NewDataset:
+    """Return what `file` holds as a data set to be stored; raises as `create` does."""
+    read = read_dataset(file, options, limits)
+    return NewDataset(
+        id=new_id("dataset"),
         name=name,
         format=read.format,
         num_rows=read.summary.n_rows,
         num_columns=read.summary.n_columns,
         summary=read.summary.model_dump(mode="json"),
-        original=upload.file,
+        original=file,
         table=to_parquet(read.table),
         cells=to_parquet(read.cells) if read.cells.num_rows else None,
     )
-    with database.transaction() as session:
-        return repository.add(session, new)
 
 
 def preview(upload: Upload, options: ReadOptions, limits: ReadLimits) -> DatasetPreview:

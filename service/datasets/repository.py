@@ -12,7 +12,7 @@ from service.datasets.cells import CELL_SCHEMA
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.stored_table import StoredTable, from_parquet
 from service.datasets.vocabulary import DatasetFormat
-from service.identifiers import is_id, new_id
+from service.identifiers import is_id
 from service.jobs.records import JobRecord
 from service.paging import Place
 
@@ -21,6 +21,7 @@ from service.paging import Place
 class NewDataset:
     """A data set ready to be stored."""
 
+    id: str
     name: str
     format: DatasetFormat
     num_rows: int
@@ -47,7 +48,7 @@ def add(session: Session, new: NewDataset) -> StoredDataset:
     table = blobs.store(session, new.table)
     cells = None if new.cells is None else blobs.store(session, new.cells)
     record = DatasetRecord(
-        id=new_id("dataset"),
+        id=new.id,
         name=new.name,
         format=new.format,
         num_rows=new.num_rows,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from service.datasets.schemas import ColumnSummary, DatasetSummary
-from service.jobs.specs import (
+from service.jobs.specs.estimation import (
     EstimationJobCreate,
     EstimatorCreate,
     NceEstimatorCreate,

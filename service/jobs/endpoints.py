@@ -9,17 +9,25 @@ from service import paging
 from service.conditional import json_response
 from service.database import Database
 from service.dependencies import DatabaseDep, SettingsDep
-from service.jobs import events, lifecycle, planning, repository
+from service.jobs import events, family, lifecycle, planning, repository
 from service.jobs.records import JobRecord, JobState
 from service.jobs.repository import JobFilter
 from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
-from service.jobs.specs import TAG_PATTERN, JobCreate
+from service.jobs.specs import JobCreate
+from service.jobs.specs.base import TAG_PATTERN
 from service.jobs.vocabulary import JobKind
 from service.json_route import JsonRoute
 from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.paging import CursorQuery, LimitQuery
 from service.problems import ProblemCode
+from service.results.access import NO_RESULT
 
+# Why a request may not be met; those of `NO_RESULT` concern the estimation that is to be scored.
+_REFUSALS = (
+    *NO_RESULT,
+    ProblemCode.GROUND_TRUTH_MISSING,
+    ProblemCode.INCOMPATIBLE_MODEL,
+)
 # How long a client should wait before it looks again, in seconds.
 RETRY_AFTER = {"Retry-After": "1"}
 
@@ -78,8 +86,7 @@ _ACCEPTED: Responses = {
     response_description="Accepted; follow it at its address.",
     responses=_ACCEPTED
     | problem_responses(
-        ProblemCode.NOT_FOUND,
-        ProblemCode.INCOMPATIBLE_MODEL,
+        *_REFUSALS,
         ProblemCode.IDEMPOTENCY_KEY_REUSED,
         *BODY_CODES,
     ),
@@ -98,7 +105,7 @@ def create_job(
         response.status_code = 200
     if not JobState(job.state).is_terminal:
         response.headers.update(RETRY_AFTER)
-    return describe(job)
+    return describe(job, None)
 
 
 def _accept(
@@ -115,7 +122,7 @@ def _accept(
 @validation_router.post(
     "/v1/jobs:validate",
     operation_id="validate_job",
-    responses=problem_responses(ProblemCode.NOT_FOUND, ProblemCode.INCOMPATIBLE_MODEL, *BODY_CODES),
+    responses=problem_responses(*_REFUSALS, *BODY_CODES),
 )
 def validate_job(body: JobCreate, database: DatabaseDep) -> JobPlan:
     """Say what a request would run; store nothing."""
@@ -136,18 +143,26 @@ def list_jobs(
         str | None,
         Query(max_length=200, pattern=TAG_PATTERN, description="Only jobs with exactly this tag."),
     ] = None,
+    parent_id: Annotated[
+        str | None,
+        Query(
+            pattern="^[A-Za-z0-9_]{1,40}$",
+            description="Only parts of this job; left out: only jobs that are part of no other.",
+        ),
+    ] = None,
     limit: LimitQuery = 50,
     cursor: CursorQuery = None,
 ) -> JobPage:
     """List jobs, newest first."""
-    wanted = JobFilter(state=state, kind=kind, dataset_id=dataset_id, tag=tag)
+    wanted = JobFilter(state=state, kind=kind, dataset_id=dataset_id, tag=tag, parent_id=parent_id)
     with database.snapshot() as session:
         # One more than asked for tells whether there is a next page.
         found = repository.newest(session, wanted, limit + 1, paging.place_of(cursor))
-    page = found[:limit]
+        page = found[:limit]
+        counts = family.part_counts(session, [job.id for job in page if job.is_split])
     is_last = len(found) <= limit
     return JobPage(
-        items=[describe(job) for job in page],
+        items=[describe(job, counts.get(job.id)) for job in page],
         next_cursor=None if is_last else paging.cursor_at(page[-1].created_at, page[-1].id),
     )
 
@@ -161,7 +176,7 @@ def list_jobs(
 def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Show a job, whatever its state; Retry-After says when to look again."""
     with database.snapshot() as session:
-        job = describe(lifecycle.existing(session, job_id))
+        job = lifecycle.described(session, job_id)
     headers = {} if job.state.is_terminal else RETRY_AFTER
     return json_response(request, job, {**headers, "Cache-Control": "no-cache"})
 
@@ -176,7 +191,7 @@ def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
 def follow_job(job_id: JobId, database: DatabaseDep, last_event_id: LastEventId = None) -> Response:
     """Stream a job's changes as server-sent events."""
     with database.snapshot() as session:
-        job = describe(lifecycle.existing(session, job_id))
+        job = lifecycle.described(session, job_id)
     if job.state.is_terminal and events.event_id(job) == last_event_id:
         return Response(status_code=204)  # tells an EventSource not to come back
     return StreamingResponse(
@@ -198,11 +213,12 @@ def cancel_job(job_id: JobId, response: Response, database: DatabaseDep) -> JobR
     """Cancel a job: at once if it waits, within seconds if it runs."""
     with database.transaction() as session:
         job, changed = lifecycle.request_cancellation(session, job_id)
+        counts = family.part_counts(session, [job_id]).get(job_id)
     if not changed:
         response.status_code = 200
     if not JobState(job.state).is_terminal:
         response.headers.update(RETRY_AFTER)
-    return describe(job)
+    return describe(job, counts)
 
 
 @router.delete(
@@ -210,7 +226,9 @@ def cancel_job(job_id: JobId, response: Response, database: DatabaseDep) -> JobR
     operation_id="delete_job",
     status_code=204,
     response_class=Response,
-    responses=problem_responses(ProblemCode.NOT_FOUND, ProblemCode.JOB_NOT_TERMINAL),
+    responses=problem_responses(
+        ProblemCode.NOT_FOUND, ProblemCode.JOB_NOT_TERMINAL, ProblemCode.JOB_IS_A_PART
+    ),
 )
 def delete_job(job_id: JobId, database: DatabaseDep) -> None:
     """Delete a job in a final state and everything that it has left."""

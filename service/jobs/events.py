@@ -12,8 +12,8 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import OperationalError
 
 from service.database import Database
-from service.jobs import repository
-from service.jobs.schemas import JobRead, describe
+from service.jobs import lifecycle, repository
+from service.jobs.schemas import JobRead
 
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
@@ -55,8 +55,8 @@ async def follow(
 
 def _look(database: Database, job_id: str) -> JobRead | None:
     with database.snapshot() as session:
-        job = repository.get(session, job_id)
-        return None if job is None else describe(job)
+        is_there = repository.get(session, job_id) is not None
+        return lifecycle.described(session, job_id) if is_there else None
 
 
 def _event(identifier: str, job: JobRead) -> bytes:

@@ -7,6 +7,7 @@ worker runs out of them.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from service.clock import now
 from service.identifiers import new_id
-from service.jobs import outbox
+from service.jobs import family, outbox
 from service.jobs.records import JobRecord, JobState
-from service.jobs.specs import JobSpec
+from service.jobs.specs import JobSpec, spec_of
 from service.problems import Problem
 
 
@@ -30,7 +31,9 @@ class Claim:
     attempt: int
     max_attempts: int
     spec: JobSpec
-    # Pairs of names: the data set's ground truth when the job was submitted.
+    # Whether its parts have all ended and are now to be put together.
+    is_split: bool
+    # Pairs of names: what the estimate is to be scored against.
     ground_truth: list[list[str]] | None
 
 
@@ -63,7 +66,10 @@ class Heartbeat:
 
 
 def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
-    """Take the job if it waits, or if its worker's lease has run out; None if it cannot be had."""
+    """Take the job if it waits, or if its worker's lease has run out; None if it cannot be had.
+
+    A job that was split into parts can be had when all of them have ended.
+    """
     token = new_id("lease")
     has_run_out = (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
     taken = session.execute(
@@ -71,7 +77,7 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
             JobRecord.id == job_id,
             JobRecord.attempt < JobRecord.max_attempts,
             JobRecord.cancel_requested_at.is_(None),
-            (JobRecord.state == JobState.QUEUED) | has_run_out,
+            (JobRecord.state == JobState.QUEUED) | has_run_out | family.is_complete(),
         )
         .values(
             state=JobState.RUNNING,
@@ -84,7 +90,11 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
             progress_at=None,
         )
         .returning(
-            JobRecord.attempt, JobRecord.max_attempts, JobRecord.spec, JobRecord.ground_truth
+            JobRecord.attempt,
+            JobRecord.max_attempts,
+            JobRecord.spec,
+            JobRecord.is_split,
+            JobRecord.ground_truth,
         )
     ).one_or_none()
     if taken is None:
@@ -94,7 +104,8 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
         token=token,
         attempt=taken.attempt,
         max_attempts=taken.max_attempts,
-        spec=JobSpec.model_validate(taken.spec),
+        spec=spec_of(taken.spec),
+        is_split=taken.is_split,
         ground_truth=taken.ground_truth,
     )
 
@@ -130,7 +141,34 @@ def succeed(session: Session, job_id: str, token: str) -> bool:
         .values(**_without_lease(), state=state, finished_at=now())
         .returning(JobRecord.state)
     ).scalar_one_or_none()
+    if ended is not None:
+        family.part_ended(session, job_id)
     return ended == JobState.SUCCEEDED
+
+
+def split(session: Session, job_id: str, token: str, parts: Sequence[JobSpec]) -> bool:
+    """Replace the attempt by a job for each part, which any worker may take; False as for others.
+
+    The job keeps running, without a worker, until its parts have ended; splitting it counts as no
+    attempt. Nothing is made, and the job ends cancelled, if that was asked for meanwhile.
+    """
+    was_cancelled = JobRecord.cancel_requested_at.is_not(None)
+    divided = session.execute(
+        _update(*_is_held(job_id, token))
+        .values(
+            **_without_lease(),
+            state=case((was_cancelled, JobState.CANCELLED), else_=JobState.RUNNING),
+            finished_at=case((was_cancelled, now()), else_=None),
+            is_split=case((was_cancelled, False), else_=True),
+            attempt=JobRecord.attempt - 1,
+        )
+        .returning(JobRecord.state, JobRecord.max_attempts, JobRecord.tag)
+    ).one_or_none()
+    if divided is None:
+        return False
+    if divided.state == JobState.RUNNING:
+        family.add_parts(session, job_id, parts, divided.max_attempts, divided.tag)
+    return True
 
 
 def fail(session: Session, job_id: str, token: str, problem: Problem) -> bool:
@@ -153,7 +191,12 @@ def release(session: Session, job_id: str, token: str) -> bool:
         _update(*_is_held(job_id, token))
         .values(
             **_without_lease(),
-            state=case((was_cancelled, JobState.CANCELLED), else_=JobState.QUEUED),
+            # A job that was split does not wait in the queue again: its parts have ended.
+            state=case(
+                (was_cancelled, JobState.CANCELLED),
+                (JobRecord.is_split, JobState.RUNNING),
+                else_=JobState.QUEUED,
+            ),
             finished_at=case((was_cancelled, now()), else_=None),
             attempt=JobRecord.attempt - 1,
             progress=null(),
@@ -161,7 +204,9 @@ def release(session: Session, job_id: str, token: str) -> bool:
         )
         .returning(JobRecord.state)
     ).scalar_one_or_none()
-    if state == JobState.QUEUED:
+    if state == JobState.CANCELLED:
+        family.part_ended(session, job_id)
+    elif state is not None:
         outbox.wake(session, [job_id])
     return state is not None
 
@@ -172,7 +217,10 @@ def _end(session: Session, job_id: str, token: str, state: JobState, **values: A
         .values(**_without_lease(), state=state, finished_at=now(), **values)
         .returning(JobRecord.id)
     )
-    return ended.one_or_none() is not None
+    if ended.one_or_none() is None:
+        return False
+    family.part_ended(session, job_id)
+    return True
 
 
 def _update(*conditions: ColumnElement[bool]) -> Update:

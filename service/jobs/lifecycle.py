@@ -12,9 +12,10 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from service.identifiers import new_id
-from service.jobs import outbox, repository
-from service.jobs.planning import Plan
+from service.jobs import family, outbox, repository
+from service.jobs.plans import Plan
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
+from service.jobs.schemas import JobRead, describe
 from service.jobs.specs import JobCreate
 from service.problems import ProblemCode, ProblemError
 from service.results import repository as results
@@ -63,7 +64,7 @@ def submit(
         kind=plan.spec.kind,
         state=JobState.QUEUED,
         spec=plan.spec.model_dump(mode="json"),
-        dataset_id=plan.spec.dataset_id,
+        dataset_id=None if plan.data is None else plan.data.dataset_id,
         ground_truth=plan.ground_truth,
         tag=plan.spec.tag,
         max_attempts=max_attempts,
@@ -99,15 +100,29 @@ def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool
 def remove(session: Session, job_id: str) -> None:
     """Delete a job in a final state with all that it has left.
 
-    Raises `ProblemError` if it waits or runs.
+    Its parts go with it. Raises `ProblemError` if it waits or runs, or if it is a part itself.
     """
     job = existing(session, job_id)
+    if job.parent_id is not None:
+        raise ProblemError(
+            ProblemCode.JOB_IS_A_PART,
+            f"Job {job_id} is a part of job {job.parent_id}, with which it is deleted.",
+        )
+    for part in family.parts_of(session, job_id):
+        results.remove(session, part.id)
     results.remove(session, job_id)
     if not repository.remove_if_terminal(session, job_id):
         raise ProblemError(
             ProblemCode.JOB_NOT_TERMINAL,
             f"Job {job_id} is {job.state}; cancel it first: PUT /v1/jobs/{job_id}/cancellation.",
         )
+
+
+def described(session: Session, job_id: str) -> JobRead:
+    """Return what the API says about a job; raises `ProblemError` if there is none."""
+    job = existing(session, job_id)
+    counts = family.part_counts(session, [job_id]) if job.is_split else {}
+    return describe(job, counts.get(job_id))
 
 
 def existing(session: Session, job_id: str) -> JobRecord:

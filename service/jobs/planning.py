@@ -1,186 +1,93 @@
-"""From a request to what would run: every choice made, the data set's facts, the warnings."""
+"""From a request to what would run: every choice made, what speaks against it, the warnings."""
 
 import secrets
-import unicodedata
-from dataclasses import dataclass
-from typing import Any
+from typing import assert_never
 
 from sqlalchemy.orm import Session
 
-from service.datasets.records import DatasetRecord, GroundTruthRecord
-from service.datasets.schemas import ColumnSummary, DatasetSummary
-from service.identifiers import is_id
-from service.jobs.compatibility import effective_penalty, num_parameters, reasons_against
-from service.jobs.schemas import JobPlan, JobSize, PlanWarning
-from service.jobs.specs import (
-    MAX_SEED,
-    PAPER_NOISE_DRAWS,
-    JobCreate,
-    JobSpec,
-    VnceEstimatorCreate,
+from service.datasets.ground_truth import canonical_edges
+from service.datasets.records import GroundTruthRecord
+from service.jobs.estimation_planning import (
+    describe_estimation,
+    plan_estimation,
+    warnings_about,
 )
-from service.jobs.vocabulary import LinearChoice, Preset
+from service.jobs.plans import Plan
+from service.jobs.schemas import JobPlan
+from service.jobs.specs import JobCreate
+from service.jobs.specs.base import MAX_SEED
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
+from service.jobs.specs.scoring import ScoringJobCreate, ScoringSpec
+from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
 from service.problems import ProblemCode, ProblemError, ProblemItem
-
-BYTES_PER_NUMBER = 8
-_MEANING_OF_GAPS = {
-    "vnce": "The result is valid if cells are missing completely at random.",
-    "nce": "Missing cells are filled in, or their rows left out, before the fit, which biases it "
-    "the more, the more cells are missing.",
-}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A request that fits its data set, ready to be stored."""
-
-    spec: JobSpec
-    dataset_name: str
-    summary: DatasetSummary
-    columns: list[ColumnSummary]
-    # The part of the data set's true graph that lies among the variables; None if none is known.
-    ground_truth: list[list[str]] | None
+from service.results import access
 
 
 def plan(session: Session, request: JobCreate) -> Plan:
     """Return what `request` would run.
 
-    Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
-    reason why the model does not fit it.
+    Raises `ProblemError` where it names what is not there, or what does not fit together.
     """
-    dataset = _lock_dataset(session, request.dataset_id)
-    if dataset is None:
-        raise ProblemError(
-            ProblemCode.NOT_FOUND,
-            "No data set has this identifier.",
-            errors=[ProblemItem(message="No data set has this identifier.", pointer="/dataset_id")],
-        )
-    summary = DatasetSummary.model_validate(dataset.summary)
-    spec = resolve(request, summary)
-    chosen = set(spec.variables)
-    return Plan(
-        spec=spec,
-        dataset_name=dataset.name,
-        summary=summary,
-        columns=[column for column in summary.columns if column.name in chosen],
-        ground_truth=_true_edges(session, dataset.id, spec.variables),
-    )
-
-
-def resolve(request: JobCreate, summary: DatasetSummary) -> JobSpec:
-    """Return the request with every choice made, for a data set of which `summary` tells.
-
-    Raises `ProblemError` (`incompatible-model`) with every reason why the model does not fit it.
-    """
-    columns, reasons = _choose(request.variables, summary.columns)
-    # A misspelt name must not also be reported as too few variables.
-    reasons = reasons or reasons_against(request, summary, columns)
-    if reasons:
-        raise ProblemError(
-            ProblemCode.INCOMPATIBLE_MODEL,
-            f"{len(reasons)} thing(s) stand in the way of this job; see `errors`.",
-            errors=reasons,
-        )
-    names = [column.name for column in columns]
-    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
-    if isinstance(request.estimator, VnceEstimatorCreate):
-        request = request.model_copy(update=_papers_choices(request, request.estimator))
-    return JobSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
+    match request:
+        case EstimationJobCreate():
+            return plan_estimation(session, request)
+        case SimulationJobCreate():
+            return Plan(spec=_simulation(request), data=None, ground_truth=None)
+        case ExperimentJobCreate():
+            choices = {**request.model_dump(), "seed": _seed(request.seed)}
+            return Plan(spec=ExperimentSpec.model_validate(choices), data=None, ground_truth=None)
+        case ScoringJobCreate():
+            return _plan_scoring(session, request)
+        case _:
+            assert_never(request)
 
 
 def describe(plan: Plan) -> JobPlan:
     """Return what the API says about a plan."""
-    width, rows = len(plan.columns), plan.summary.n_rows
-    num_noise_rows = rows * plan.spec.estimator.noise_ratio
+    if not isinstance(plan.spec, EstimationSpec):
+        return JobPlan(spec=plan.spec, estimation=None, warnings=[])
+    assert plan.data is not None
     return JobPlan(
         spec=plan.spec,
-        dataset_name=plan.dataset_name,
-        n_missing=sum(column.n_missing for column in plan.columns),
-        n_censored=sum(column.n_censored + column.n_unknown for column in plan.columns),
-        has_ground_truth=plan.ground_truth is not None,
-        size=JobSize(
-            n_rows=rows,
-            n_variables=width,
-            n_parameters=num_parameters(width),
-            n_noise_rows=num_noise_rows,
-            noise_bytes=BYTES_PER_NUMBER * num_noise_rows * width,
-        ),
-        warnings=_warnings(plan),
+        estimation=describe_estimation(plan.spec, plan),
+        warnings=warnings_about(plan.spec, plan.data),
     )
 
 
-def _lock_dataset(session: Session, dataset_id: str) -> DatasetRecord | None:
-    """Return the data set, kept from being deleted until the job that needs it is stored."""
-    if not is_id(dataset_id):
-        return None
-    lock = {"read": True, "key_share": True}
-    return session.get(DatasetRecord, dataset_id, with_for_update=lock)
+def _seed(wanted: int | None) -> int:
+    return secrets.randbelow(MAX_SEED + 1) if wanted is None else wanted
 
 
-def _choose(
-    variables: list[str] | None, columns: list[ColumnSummary]
-) -> tuple[list[ColumnSummary], list[ProblemItem]]:
-    """Return the columns asked for, in the data set's order, and what is wrong with the names."""
-    if variables is None:
-        return columns, []
-    known = {column.name for column in columns}
-    wanted: set[str] = set()
-    problems = []
-    for position, variable in enumerate(variables):
-        name = unicodedata.normalize("NFC", variable)
-        if name not in known:
-            message = "The data set has no variable of this name."
-        elif name in wanted:
-            message = "The variable is named twice."
-        else:
-            wanted.add(name)
-            continue
-        problems.append(
-            ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
+def _simulation(request: SimulationJobCreate) -> SimulationSpec:
+    seed = _seed(request.seed)
+    size = f"{request.n_rows}x{request.n_variables}"
+    name = f"{request.graph}-{size}-{request.missing_fraction:g}-seed-{seed}"
+    choices = {**request.model_dump(), "seed": seed, "name": request.name or name}
+    return SimulationSpec.model_validate(choices)
+
+
+def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
+    """Return the plan; the graph is read now, so that a later one changes nothing."""
+    job, _ = access.result_of(session, request.job_id)
+    if job.kind != "estimation":
+        message = f"Job {job.id} is of kind `{job.kind}`; only an estimation can be scored."
+        raise ProblemError(
+            ProblemCode.INCOMPATIBLE_MODEL,
+            message,
+            errors=[ProblemItem(message=message, pointer="/job_id")],
         )
-    return [column for column in columns if column.name in wanted], problems
-
-
-def _papers_choices(request: JobCreate, estimator: VnceEstimatorCreate) -> dict[str, Any]:
-    """Return the parts of a request that preset "paper" decides; none under another preset."""
-    if estimator.preset is not Preset.PAPER:
-        return {}
-    recipe = {"noise_draws": PAPER_NOISE_DRAWS, "penalty": effective_penalty(estimator)}
-    linear = request.model.linear
-    if linear is LinearChoice.AUTO:
-        linear = LinearChoice.ZERO
-    return {
-        "estimator": estimator.model_copy(update=recipe),
-        "model": request.model.model_copy(update={"linear": linear}),
-    }
-
-
-def _true_edges(session: Session, dataset_id: str, names: list[str]) -> list[list[str]] | None:
-    truth = session.get(GroundTruthRecord, dataset_id)
-    if truth is None:
-        return None
-    chosen = set(names)
-    return [edge for edge in truth.edges if chosen.issuperset(edge)]
-
-
-def _warnings(plan: Plan) -> list[PlanWarning]:
-    names = {column.name for column in plan.columns}
-    found = [
-        PlanWarning(code=warning.code, message=warning.message, columns=warning.columns)
-        for warning in plan.summary.warnings
-        if names.issuperset(warning.columns)
-    ]
-    with_gaps = [column.name for column in plan.columns if column.n_missing > 0]
-    if with_gaps:
-        message = _MEANING_OF_GAPS[plan.spec.estimator.kind]
-        found.append(PlanWarning(code="missing-cells", message=message, columns=with_gaps))
-    with_limits = [c.name for c in plan.columns if c.n_censored + c.n_unknown > 0]
-    if with_limits:
-        found.append(
-            PlanWarning(
-                code="censored-as-missing",
-                message="Cells that hold a limit are treated as missing, which biases estimates.",
-                columns=with_limits,
+    names: list[str] = job.spec["variables"]
+    if request.ground_truth is not None:
+        edges = canonical_edges(request.ground_truth, names)
+    else:
+        truth = session.get(GroundTruthRecord, job.dataset_id)
+        if truth is None:
+            raise ProblemError(
+                ProblemCode.GROUND_TRUTH_MISSING,
+                "The estimation's data set has no ground truth: send one as `ground_truth`, or "
+                f"PUT it at /v1/datasets/{job.dataset_id}/ground-truth.",
             )
-        )
-    return found
+        edges = [edge for edge in truth.edges if set(names).issuperset(edge)]
+    spec = ScoringSpec(kind="scoring", job_id=job.id, tag=request.tag)
+    return Plan(spec=spec, data=None, ground_truth=edges)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, exists, null, select, update
+from sqlalchemy import ColumnElement, case, exists, null, select, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
-from service.jobs import outbox
+from service.jobs import family, outbox
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.problems import ProblemCode, problem_document
 
@@ -27,11 +27,14 @@ def requeue_expired(session: Session) -> Reaped:
     """
     cancelled = _cancel_expired(session)
     failed = _fail_expired(session)
+    for job_id in (*cancelled, *failed):
+        family.part_ended(session, job_id)
     requeued = session.scalars(
         update(JobRecord)
         .where(_has_run_out(), JobRecord.attempt < JobRecord.max_attempts)
         .values(
-            state=JobState.QUEUED,
+            # One that was split stays what it is: its parts have ended, and any worker may take it.
+            state=case((JobRecord.is_split, JobState.RUNNING), else_=JobState.QUEUED),
             lease_token=None,
             lease_expires_at=None,
             progress=null(),
@@ -48,12 +51,12 @@ def resend_stale(session: Session, older_than_seconds: float) -> list[str]:
     """Wake the jobs that have waited for so long since their last message; return their ids.
 
     Their message may have been lost with the broker. Jobs with a message still to be sent are
-    left alone.
+    left alone. A job that was split waits from the moment when its last part ended.
     """
     has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
     stale = session.scalars(
         select(JobRecord.id).where(
-            JobRecord.state == JobState.QUEUED,
+            (JobRecord.state == JobState.QUEUED) | family.is_complete(),
             JobRecord.woken_at < now() - older_than_seconds,
             ~has_message,
         )

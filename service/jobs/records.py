@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String
+from sqlalchemy import JSON, ForeignKey, Index, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.clock import now
@@ -36,8 +36,13 @@ class JobRecord(Record):
     state: Mapped[str] = mapped_column(String(16), default=JobState.QUEUED)
     # The request with every choice made: `specs.JobSpec`.
     spec: Mapped[dict[str, Any]] = mapped_column(JSON)
+    # The job that this one is a part of; it waits until all its parts have ended.
+    # Not declared as a foreign key, which SQLite cannot add to a table that has rows.
+    parent_id: Mapped[str | None] = mapped_column(String(40), index=True)
+    # Whether it has been split into parts: then its next claim is to put them together.
+    is_split: Mapped[bool] = mapped_column(default=False, server_default=false())
     dataset_id: Mapped[str | None] = mapped_column(ForeignKey("datasets.id"), index=True)
-    # The data set's ground truth when the job was submitted.
+    # What the estimate is to be scored against: the data set's graph when the job was submitted.
     ground_truth: Mapped[list[list[str]] | None] = mapped_column(JSON(none_as_null=True))
     tag: Mapped[str | None] = mapped_column(index=True)
 

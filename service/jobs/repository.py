@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import case, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, case, delete, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
 from service.identifiers import is_id
+from service.jobs import family
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.vocabulary import JobKind
 
@@ -19,6 +20,8 @@ class JobFilter:
     kind: JobKind | None
     dataset_id: str | None
     tag: str | None
+    # Whose parts are listed; None: only jobs that are part of no other.
+    parent_id: str | None
 
 
 def get(session: Session, job_id: str) -> JobRecord | None:
@@ -30,7 +33,11 @@ def newest(
     session: Session, wanted: JobFilter, limit: int, before: tuple[float, str] | None
 ) -> list[JobRecord]:
     """Return at most `limit` jobs, newest first, those before the place (created_at, id)."""
-    query = select(JobRecord).order_by(JobRecord.created_at.desc(), JobRecord.id.desc())
+    query = (
+        select(JobRecord)
+        .where(JobRecord.parent_id.is_not_distinct_from(wanted.parent_id))
+        .order_by(JobRecord.created_at.desc(), JobRecord.id.desc())
+    )
     for column, value in (
         (JobRecord.state, wanted.state),
         (JobRecord.kind, wanted.kind),
@@ -50,11 +57,23 @@ def find_by_key(session: Session, key: str) -> IdempotencyRecord | None:
 
 
 def request_cancellation(session: Session, job_id: str) -> bool:
-    """End a waiting job as cancelled, flag a running one; False if neither applies."""
-    waits = JobRecord.state == JobState.QUEUED
+    """End a waiting job as cancelled, flag a running one; False if neither applies.
+
+    Its parts, if it has any, are treated alike.
+    """
+    changed = _cancel(session, JobRecord.id == job_id)
+    if changed:
+        _cancel(session, JobRecord.parent_id == job_id)
+        family.part_ended(session, job_id)
+    return changed
+
+
+def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
+    # A job that waits for its parts is in no worker's hands either.
+    waits = (JobRecord.state == JobState.QUEUED) | JobRecord.lease_token.is_(None)
     changed = session.execute(
         update(JobRecord)
-        .where(JobRecord.id == job_id, JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
+        .where(which, JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
         .values(
             state=case((waits, JobState.CANCELLED), else_=JobRecord.state),
             finished_at=case((waits, now()), else_=None),
@@ -66,11 +85,11 @@ def request_cancellation(session: Session, job_id: str) -> bool:
         .returning(JobRecord.id)
         .execution_options(synchronize_session=False)
     )
-    return changed.one_or_none() is not None
+    return changed.first() is not None
 
 
 def remove_if_terminal(session: Session, job_id: str) -> bool:
-    """Delete the job's row, message and key; False if it is not in a final state."""
+    """Delete the job's row, message and key, and its parts'; False if it has not ended."""
     final = [state for state in JobState if state.is_terminal]
     removed = session.execute(
         delete(JobRecord)
@@ -78,4 +97,11 @@ def remove_if_terminal(session: Session, job_id: str) -> bool:
         .returning(JobRecord.id)
         .execution_options(synchronize_session=False)
     )
-    return removed.one_or_none() is not None
+    if removed.one_or_none() is None:
+        return False
+    session.execute(
+        delete(JobRecord)
+        .where(JobRecord.parent_id == job_id)
+        .execution_options(synchronize_session=False)
+    )
+    return True

@@ -5,8 +5,10 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.clock import as_datetime
+from service.jobs.family import PartCounts
 from service.jobs.records import JobRecord, JobState
-from service.jobs.specs import JobSpec
+from service.jobs.specs import JobSpec, spec_of
+from service.jobs.vocabulary import JobKind
 from service.problems import Problem
 
 
@@ -34,15 +36,28 @@ class JobLinks(ReadModel):
     job: str = Field(description="This job.")
     events: str = Field(description="Its changes as server-sent events.")
     cancellation: str = Field(description="PUT here to cancel it.")
-    dataset: str = Field(description="The data set it reads.")
+    dataset: str | None = Field(description="The data set it reads; null if it reads none.")
+    parent: str | None = Field(description="The job that it is a part of; null for most.")
+    parts: str | None = Field(description="Its parts; null if it was not split.")
     result: str | None = Field(description="Its result; null until it has succeeded.")
+
+
+class PartsRead(ReadModel):
+    """The parts that a job was split into, each a job of its own."""
+
+    n_total: int = Field(ge=1, description="All parts.")
+    n_queued: int = Field(ge=0, description="Parts that wait for a worker.")
+    n_running: int = Field(ge=0, description="Parts that are being worked on.")
+    n_succeeded: int = Field(ge=0, description="Parts that have a result.")
+    n_failed: int = Field(ge=0, description="Parts that failed.")
+    n_cancelled: int = Field(ge=0, description="Parts that were cancelled.")
 
 
 class JobRead(ReadModel):
     """A job as it stands."""
 
     id: str = Field(description="Identifier of the job.")
-    kind: str = Field(description="The job's kind, `estimation`.")
+    kind: JobKind = Field(description="The job's kind.")
     state: JobState = Field(description="Where it is in its life.")
     spec: JobSpec = Field(description="What it does, with every choice made.")
     created_at: datetime = Field(description="When it was accepted, UTC.")
@@ -55,6 +70,9 @@ class JobRead(ReadModel):
         description="When a worker was last heard of, UTC: tells slow from dead."
     )
     progress: ProgressRead | None = Field(description="Null before the first report.")
+    parts: PartsRead | None = Field(
+        description="Its parts, by their state; null if it was not split."
+    )
     error: Problem | None = Field(description="Why it failed; null unless it did.")
     links: JobLinks = Field(description="Where to go from here.")
 
@@ -84,29 +102,37 @@ class JobSize(ReadModel):
     noise_bytes: int = Field(ge=0, description="Memory that the noise takes, in bytes.")
 
 
+class EstimationPlan(ReadModel):
+    """What an estimation would work on."""
+
+    dataset_name: str = Field(description="Name of the data set.")
+    n_missing: int = Field(ge=0, description="Missing cells of the variables used.")
+    n_censored: int = Field(ge=0, description="Their censored or unknown cells.")
+    has_ground_truth: bool = Field(description="Whether the result will be scored.")
+    size: JobSize = Field(description="How large the computation would be.")
+
+
 class JobPlan(ReadModel):
     """What a request would run; nothing was stored."""
 
     spec: JobSpec = Field(
         description="The request with every choice made; a seed left null is an example."
     )
-    dataset_name: str = Field(description="Name of the data set.")
-    n_missing: int = Field(ge=0, description="Missing cells of the variables used.")
-    n_censored: int = Field(ge=0, description="Their censored or unknown cells.")
-    has_ground_truth: bool = Field(description="Whether the result will be scored.")
-    size: JobSize = Field(description="How large the computation would be.")
+    estimation: EstimationPlan | None = Field(
+        description="What it would work on; null for other kinds of job."
+    )
     warnings: list[PlanWarning] = Field(description="What to know before; may be empty.")
 
 
-def describe(job: JobRecord) -> JobRead:
-    """Return what the API says about `job`."""
+def describe(job: JobRecord, parts: PartCounts | None) -> JobRead:
+    """Return what the API says about `job` and its parts, if it has any."""
     address = f"/v1/jobs/{job.id}"
     has_result = job.state == JobState.SUCCEEDED
     return JobRead(
         id=job.id,
-        kind=job.kind,
+        kind=JobKind(job.kind),
         state=JobState(job.state),
-        spec=JobSpec.model_validate(job.spec),
+        spec=spec_of(job.spec),
         created_at=as_datetime(job.created_at),
         started_at=_as_datetime(job.started_at),
         finished_at=_as_datetime(job.finished_at),
@@ -115,12 +141,15 @@ def describe(job: JobRecord) -> JobRead:
         max_attempts=job.max_attempts,
         heartbeat_at=_as_datetime(job.heartbeat_at),
         progress=_progress(job),
+        parts=None if parts is None else _parts(parts),
         error=None if job.error is None else Problem.model_validate(job.error),
         links=JobLinks(
             job=address,
             events=f"{address}/events",
             cancellation=f"{address}/cancellation",
-            dataset=f"/v1/datasets/{job.dataset_id}",
+            dataset=None if job.dataset_id is None else f"/v1/datasets/{job.dataset_id}",
+            parent=None if job.parent_id is None else f"/v1/jobs/{job.parent_id}",
+            parts=None if parts is None else f"/v1/jobs?parent_id={job.id}",
             result=f"{address}/result" if has_result else None,
         ),
     )
@@ -128,6 +157,11 @@ def describe(job: JobRecord) -> JobRead:
 
 def _as_datetime(seconds: float | None) -> datetime | None:
     return None if seconds is None else as_datetime(seconds)
+
+
+def _parts(counts: PartCounts) -> PartsRead:
+    by_state = {f"n_{state}": counts.by_state.get(state, 0) for state in JobState}
+    return PartsRead(n_total=counts.total, **by_state)
 
 
 def _progress(job: JobRecord) -> ProgressRead | None:

@@ -7,6 +7,34 @@ class JobKind(StrEnum):
     """What a job does."""
 
     ESTIMATION = "estimation"
+    SIMULATION = "simulation"
+    EXPERIMENT = "experiment"
+    EXPERIMENT_PART = "experiment-part"
+    SCORING = "scoring"
+
+
+class SimulatedGraph(StrEnum):
+    """Graphs that data can be drawn from."""
+
+    RING = "ring"
+    HUB = "hub"
+
+
+class ExperimentScale(StrEnum):
+    """How large an experiment is."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+class RecoveryEstimator(StrEnum):
+    """Estimators that graph recovery compares."""
+
+    VNCE = "vnce"
+    VNCE_PAPER = "vnce-paper"
+    NCE_MEAN = "nce-mean"
+    NCE_ZERO = "nce-zero"
+    NCE_DROP = "nce-drop"
 
 
 class Transform(StrEnum):

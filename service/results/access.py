@@ -50,6 +50,16 @@ def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
     return job, result
 
 
+def estimation_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
+    """Return the job and its result, which is an estimation's; raises `ProblemError` if not."""
+    job, result = result_of(session, job_id)
+    if job.kind != "estimation":
+        raise ProblemError(
+            ProblemCode.NOT_FOUND, f"The result of a job of kind `{job.kind}` has no graph."
+        )
+    return job, result
+
+
 def require_truth(job: JobRecord) -> None:
     """Raise `ProblemError` if the job's data set had no true graph when it was submitted."""
     if job.ground_truth is None:

@@ -13,7 +13,7 @@ from service.problems import ProblemCode
 from service.results import access, repository
 from service.results.downloads import send_artefact
 from service.results.formats import GraphFormat, MediaType, TableFormat, choose, media_type
-from service.results.pages import GraphPage, ResultRead, describe_edge, links_of
+from service.results.pages import GraphPage, ResultRead, describe_edge, describe_result
 from service.results.repository import EdgeFilter
 from service.results.schemas import EdgeRuleRead, ImputationsRead, MatrixRead, RocRead
 from service.results.vocabulary import EdgeScore, Figure
@@ -50,11 +50,11 @@ EdgeLimit = Annotated[int, Query(ge=1, le=10_000, description="Most pairs of a p
 
 @router.get("", operation_id="get_result", response_model=ResultRead, responses=_READ)
 def get_result(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
-    """Return the result's document: estimates, convergence, warnings, how it was made."""
+    """Return the result's document: what came out, warnings, how it was made, its files."""
     with database.snapshot() as session:
         job, result = access.result_of(session, job_id)
-    links = links_of(job_id, has_truth=job.ground_truth is not None)
-    document = ResultRead.model_validate({**result.document, "job_id": job_id, "links": links})
+        files = repository.files(session, job_id)
+    document = describe_result(job, result, files)
     headers = {"Cache-Control": IMMUTABLE}
     return json_response(request, document, headers, etag_of(result.sha256))
 
@@ -146,7 +146,7 @@ def list_edges(
     """List pairs of variables, strongest first; every pair has its rank."""
     wanted = EdgeFilter(min_abs_weight=min_abs_weight, selected=selected)
     with database.snapshot() as session:
-        _, result = access.result_of(session, job_id)
+        _, result = access.estimation_of(session, job_id)
         # One more than asked for tells whether there is a next page.
         found = repository.strongest_edges(session, job_id, wanted, limit + 1, _rank(cursor))
     page = GraphPage(
@@ -213,6 +213,22 @@ def get_figure(
     return send_artefact(
         request, database, job_id, artefact, as_file=False, needs_truth=needs_truth
     )
+
+
+@router.get(
+    "/files/{name:path}",
+    operation_id="download_file",
+    response_class=Response,
+    responses=_download(*MediaType),
+)
+def download_file(
+    job_id: JobId,
+    name: Annotated[str, Path(max_length=100, description="A name out of the result's `files`.")],
+    request: Request,
+    database: DatabaseDep,
+) -> Response:
+    """Download any file of the result by its name."""
+    return send_artefact(request, database, job_id, name, as_file=True)
 
 
 def _send_table(

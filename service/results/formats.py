@@ -16,6 +16,7 @@ class MediaType(StrEnum):
     PARQUET = "application/vnd.apache.parquet"
     GRAPHML = "application/graphml+xml"
     SVG = "image/svg+xml"
+    PNG = "image/png"
 
 
 class TableFormat(StrEnum):

@@ -2,20 +2,9 @@
 
 from dataclasses import dataclass
 
-from service.results.schemas import EstimationResult
-
-
-@dataclass(frozen=True)
-class Edge:
-    """A pair of variables, named; the list of them is ranked by falling |partial correlation|."""
-
-    source: str
-    target: str
-    precision: float
-    partial_correlation: float
-    selected: bool
-    # Rows in which both variables are observed.
-    n_pairwise: int
+from service.datasets.repository import NewDataset
+from service.results.documents import ResultDocument
+from service.results.edges import Edge
 
 
 @dataclass(frozen=True)
@@ -28,9 +17,18 @@ class Artefact:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Everything that one finished estimation leaves."""
+class MadeDataset:
+    """A data set that a job has made, with its true graph as pairs of names."""
 
-    document: EstimationResult
+    data: NewDataset
+    ground_truth: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that one finished job leaves."""
+
+    document: ResultDocument
     edges: list[Edge]
     artefacts: list[Artefact]
+    dataset: MadeDataset | None = None

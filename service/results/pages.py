@@ -1,9 +1,17 @@
 """What the API adds to a stored result: addresses, and pages of its edges."""
 
-from pydantic import Field
+from collections.abc import Sequence
+from typing import Annotated
 
-from service.results.records import EdgeRecord
+from pydantic import Field, TypeAdapter
+
+from service.blobs import BlobRecord
+from service.jobs.records import JobRecord
+from service.results.experiment_result import ExperimentPartResult, ExperimentResult
+from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
+from service.results.scoring_result import ScoringResult
+from service.results.simulation_result import SimulationResult
 from service.results.vocabulary import EdgeScore, Figure
 
 
@@ -20,11 +28,62 @@ class ResultLinks(ResultModel):
     figures: list[str] = Field(description="Pictures, SVG.")
 
 
-class ResultRead(EstimationResult):
+class FileRead(ResultModel):
+    """A file of a result."""
+
+    name: str = Field(description="Its name; unique within the result.")
+    media_type: str = Field(description="What it is.")
+    size: int = Field(ge=0, description="Its size in bytes.")
+    sha256: str = Field(description="SHA-256 of its bytes, in hexadecimal.")
+    address: str = Field(description="Where it is downloaded.")
+
+
+class EstimationResultRead(EstimationResult):
     """The result of an estimation."""
 
     job_id: str = Field(description="The job that made it.")
     links: ResultLinks = Field(description="Where its parts are.")
+    files: list[FileRead] = Field(description="Its files.")
+
+
+class SimulationResultRead(SimulationResult):
+    """The result of a simulation."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: the true K.")
+
+
+class ScoringResultRead(ScoringResult):
+    """The result of a scoring."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: ROC curves and their picture.")
+
+
+class ExperimentResultRead(ExperimentResult):
+    """The result of an experiment."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: data, tables and pictures.")
+
+
+class ExperimentPartResultRead(ExperimentPartResult):
+    """The result of one part of an experiment."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: the rows of data.")
+
+
+ResultRead = Annotated[
+    EstimationResultRead
+    | SimulationResultRead
+    | ScoringResultRead
+    | ExperimentResultRead
+    | ExperimentPartResultRead,
+    Field(discriminator="kind"),
+]
+
+_RESULT: TypeAdapter[ResultRead] = TypeAdapter(ResultRead)
 
 
 class EdgeRead(ResultModel):
@@ -49,6 +108,30 @@ class GraphPage(ResultModel):
     edge_rule: EdgeRuleRead = Field(description="When a pair counts as an edge.")
     edges: list[EdgeRead] = Field(description="The pairs of this page.")
     next_cursor: str | None = Field(description="Pass as `cursor` for the next page; null: last.")
+
+
+def describe_result(
+    job: JobRecord, result: ResultRecord, files: Sequence[tuple[ArtefactRecord, BlobRecord]]
+) -> ResultRead:
+    """Return the stored document with the addresses of all that belongs to it."""
+    document = {
+        "kind": job.kind,  # documents of the first release do not name it
+        **result.document,
+        "job_id": job.id,
+        "files": [
+            FileRead(
+                name=artefact.name,
+                media_type=artefact.media_type,
+                size=blob.size,
+                sha256=blob.sha256,
+                address=f"/v1/jobs/{job.id}/result/files/{artefact.name}",
+            )
+            for artefact, blob in files
+        ],
+    }
+    if job.kind == "estimation":
+        document["links"] = links_of(job.id, has_truth=job.ground_truth is not None)
+    return _RESULT.validate_python(document)
 
 
 def describe_edge(edge: EdgeRecord) -> EdgeRead:

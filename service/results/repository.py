@@ -8,7 +8,9 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from service import blobs
+from service.blobs import BlobRecord
 from service.clock import now
+from service.datasets import repository as datasets
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
@@ -24,7 +26,10 @@ class EdgeFilter:
 
 
 def store(session: Session, job_id: str, outcome: Outcome) -> None:
-    """Add a job's document, ranked edges and artefacts to the session's transaction."""
+    """Add all that a job leaves to the session's transaction."""
+    if (made := outcome.dataset) is not None:
+        datasets.add(session, made.data)
+        datasets.put_ground_truth(session, made.data.id, made.ground_truth)
     document = outcome.document.model_dump(mode="json")
     canonical = json.dumps(document, sort_keys=True, allow_nan=False)
     session.add(
@@ -50,6 +55,17 @@ def store(session: Session, job_id: str, outcome: Outcome) -> None:
             )
         )
     session.flush()
+
+
+def files(session: Session, job_id: str) -> list[tuple[ArtefactRecord, BlobRecord]]:
+    """Return the files of a result and their bytes' records, by name."""
+    query = (
+        select(ArtefactRecord, BlobRecord)
+        .join(BlobRecord, BlobRecord.id == ArtefactRecord.blob_id)
+        .where(ArtefactRecord.job_id == job_id)
+        .order_by(ArtefactRecord.name)
+    )
+    return [(artefact, blob) for artefact, blob in session.execute(query)]
 
 
 def strongest_edges(
@@ -83,4 +99,4 @@ def remove(session: Session, job_id: str) -> None:
     ).all()
     for record in (ArtefactRecord, EdgeRecord, ResultRecord):
         session.execute(delete(record).where(record.job_id == job_id))
-    session.execute(delete(blobs.BlobRecord).where(blobs.BlobRecord.id.in_(blob_ids)))
+    session.execute(delete(BlobRecord).where(BlobRecord.id.in_(blob_ids)))

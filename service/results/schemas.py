@@ -3,6 +3,8 @@
 No field has a default and no number is NaN or infinite: what is undefined is null.
 """
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.vocabulary import LinearChoice, PenaltyChoice, PenaltyKind, Transform
@@ -168,6 +170,7 @@ class TimingRead(ResultModel):
 class EstimationResult(ResultModel):
     """The document of one estimation."""
 
+    kind: Literal["estimation"] = Field(description="The job's kind.")
     names: list[str] = Field(description="Variables, in the order of every matrix below.")
     transform: Transform = Field(description="The scale that estimates are on.")
     precision: list[list[float]] = Field(

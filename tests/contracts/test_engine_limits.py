@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.jobs import compatibility, specs
+from service.jobs import compatibility
+from service.jobs.specs import estimation as specs
 from service.results import vocabulary as results
 from vnce_engine import base, metrics, paper, penalty, problem
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from service.database import Database
 from service.main import create_app
-from service.results.pages import GraphPage, ResultRead
+from service.results.pages import EstimationResultRead, GraphPage
 from service.results.schemas import ImputationsRead, MatrixRead, RocRead
 from service.results.vocabulary import EdgeScore, Figure
 from service.settings import Settings
@@ -22,7 +22,7 @@ from worker.settings import WorkerSettings
 pytestmark = pytest.mark.slow
 
 DOCUMENTS: dict[str, type[BaseModel]] = {
-    "": ResultRead,
+    "": EstimationResultRead,
     "/precision": MatrixRead,
     "/partial-correlations": MatrixRead,
     "/imputations": ImputationsRead,

@@ -43,3 +43,31 @@ def test_downgrade_leaves_no_table(database: Database) -> None:
         connection = session.connection()
         command.downgrade(schema.configuration(connection), "base")
         assert set(schema.METADATA.tables) & set(inspect(connection).get_table_names()) == set()
+
+
+def migrate(database: Database, revision: str) -> None:
+    go = command.downgrade if revision == "0001" else command.upgrade
+    with database.transaction() as session:
+        go(schema.configuration(session.connection()), revision)
+
+
+def test_migrations_back_and_forth_keep_every_row(database: Database) -> None:
+    migrate(database, "0001")
+    with database.transaction() as session:
+        session.execute(
+            text(
+                "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
+                " max_attempts) VALUES ('job_1', 'estimation', 'succeeded', '{}', 1, 1, 1, 3)"
+            )
+        )
+        session.execute(
+            text(
+                "INSERT INTO results (job_id, created_at, document, sha256)"
+                " VALUES ('job_1', 1, '{\"names\": [\"水\"]}', 'abc')"
+            )
+        )
+    for revision in ("head", "0001", "head"):
+        migrate(database, revision)
+        with database.snapshot() as session:
+            rows = session.execute(text("SELECT job_id, document FROM results")).all()
+        assert [(job_id, "水" in str(document)) for job_id, document in rows] == [("job_1", True)]

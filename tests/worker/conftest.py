@@ -16,7 +16,7 @@ from service.database import Database
 from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
-from service.jobs.specs import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationJobCreate
 from worker import valkey
 from worker.processes import Command, ManagedProcess
 

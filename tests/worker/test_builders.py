@@ -1,6 +1,6 @@
 import pytest
 
-from service.jobs.specs import EstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from worker.builders import build_estimator
 

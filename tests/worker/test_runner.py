@@ -1,6 +1,7 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -14,8 +15,10 @@ from service.database import Database
 from service.datasets import repository as datasets
 from service.datasets.stored_table import to_parquet
 from service.datasets.vocabulary import DatasetFormat
+from service.identifiers import new_id
 from service.jobs import leases, outbox
 from service.jobs import repository as jobs
+from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.problems import ProblemCode, problem_document
 from service.results.outcome import Artefact, Outcome
@@ -25,9 +28,12 @@ from worker.estimation import EstimationRequest, OnStep, estimate
 from worker.failures import FitCancelledError, JobFailedError
 from worker.runner import run_job
 from worker.settings import WorkerSettings
+from worker.work import Work
+from worker.work import load as load_work
 
 ReadJob = Callable[[str], JobRecord]
 Run = Callable[..., None]
+Estimate = Callable[[EstimationRequest, OnStep], Outcome]
 
 
 @pytest.fixture
@@ -39,6 +45,7 @@ def job_id(database: Database, add_job: Callable[..., str]) -> str:
         stored = datasets.add(
             session,
             datasets.NewDataset(
+                id=new_id("dataset"),
                 name="three columns",
                 format=DatasetFormat.CSV,
                 num_rows=60,
@@ -59,8 +66,15 @@ def run(database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch) -> Run
     monkeypatch.setattr("worker.lease_keeper.TICK_SECONDS", 0.01)
     quick = {"heartbeat_seconds": 0.02, "progress_seconds": 0.02, "cancel_grace_seconds": 60}
 
-    def run_here(database: Database = database, **options: Any) -> None:
-        run_job(job_id, database, WorkerSettings(**quick), **options)
+    def run_here(
+        database: Database = database, estimate: Estimate = estimate, **options: Any
+    ) -> None:
+        def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
+            work = load_work(database, claim, settings)
+            assert isinstance(work, partial)  # of `estimate`, and its request
+            return partial(estimate, *work.args)
+
+        run_job(job_id, database, WorkerSettings(**quick), load=load, **options)
 
     return run_here
 

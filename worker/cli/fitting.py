@@ -7,14 +7,15 @@ from typing import TypeVar
 import pydantic
 from fastapi.exceptions import RequestValidationError
 
-from service.datasets.ground_truth import GroundTruthCreate, canonical_edges
+from service.datasets.graph_documents import GroundTruthCreate
+from service.datasets.ground_truth import canonical_edges
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
-from service.jobs import planning
-from service.jobs.specs import EstimationJobCreate, EstimationSpec
+from service.jobs import estimation_planning
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.problems import ProblemCode, ProblemError
 from service.results.outcome import Outcome
-from service.results.schemas import DatasetIdentity
+from service.results.schemas import DatasetIdentity, EstimationResult
 from service.validation_items import validation_items
 from vnce_engine.result import FitStep
 from worker.cli.exit_codes import ExitCode
@@ -68,20 +69,22 @@ def fit_file(
             show(step.stage, step.fraction, step.objective)
 
         outcome = estimate(request, on_step)
-    document = outcome.document.model_dump(mode="json")
+    result = outcome.document
+    assert isinstance(result, EstimationResult)  # what an estimation leaves
+    document = result.model_dump(mode="json")
     files = {artefact.name: artefact.content for artefact in outcome.artefacts}
     write_result(out, {RESULT: to_json(document).encode(), **files})
     if as_json:
         OUT.file.write(to_json(document))
     else:
-        _print(outcome, request, dataset, out)
-    return exit_code(outcome.document)
+        _print(result, outcome, request, dataset, out)
+    return exit_code(result)
 
 
 def _spec(dataset: ReadDataset, choices: ModelChoices) -> EstimationSpec:
     """Return the job with every choice made, as the service would; raises `ProblemError`."""
     job = _validated(pydantic.TypeAdapter(EstimationJobCreate), job_document(LOCAL, choices))
-    return planning.resolve(job, dataset.summary)
+    return estimation_planning.resolve(job, dataset.summary)
 
 
 def _true_edges(path: Path, dataset: ReadDataset) -> list[list[str]]:
@@ -101,7 +104,13 @@ def _validated(adapter: pydantic.TypeAdapter[Model], document: JsonObject) -> Mo
         ) from error
 
 
-def _print(outcome: Outcome, request: EstimationRequest, dataset: ReadDataset, out: Path) -> None:
+def _print(
+    result: EstimationResult,
+    outcome: Outcome,
+    request: EstimationRequest,
+    dataset: ReadDataset,
+    out: Path,
+) -> None:
     for change in dataset.summary.changes:
         OUT.print(f"reading: {change.message}", markup=False, highlight=False)
     # What the upload's answer would say of the table; the result's own warnings follow.
@@ -109,7 +118,7 @@ def _print(outcome: Outcome, request: EstimationRequest, dataset: ReadDataset, o
         OUT.print(f"table: {warning.message} [{warning.code}]", markup=False, highlight=False)
     known = request.ground_truth
     truth = None if known is None else frozenset(pair(*edge) for edge in known)
-    print_summary(OUT, outcome.document, outcome.edges, truth)
+    print_summary(OUT, result, outcome.edges, truth)
     OUT.print(
         f"{1 + len(outcome.artefacts)} files in {out}, among them {RESULT}, graph.csv and "
         "figures/network.svg.",

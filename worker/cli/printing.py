@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from service.problems import Problem, ProblemItem
-from service.results.outcome import Edge
+from service.results.edges import Edge
 from worker.client import JsonObject
 from worker.truth import Pair, pair
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from service.results.outcome import Edge
+from service.results.edges import Edge
 from service.results.schemas import EstimationResult
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import edge_table

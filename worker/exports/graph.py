@@ -6,8 +6,9 @@ from io import BytesIO
 
 import networkx as nx
 
+from service.results.edges import Edge
 from service.results.formats import MediaType
-from service.results.outcome import Artefact, Edge
+from service.results.outcome import Artefact
 from worker.exports.csv_text import csv_bytes
 
 EDGE_COLUMNS = (

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from service.results.outcome import Edge
+from service.results.edges import Edge
 from worker.figures.drawing import (
     INK,
     NEGATIVE,

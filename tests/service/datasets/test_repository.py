@@ -10,10 +10,12 @@ from service.datasets import repository
 from service.datasets.repository import NewDataset
 from service.datasets.stored_table import from_parquet, to_parquet
 from service.datasets.vocabulary import DatasetFormat
+from service.identifiers import new_id
 
 
 def new_dataset(name: str, original: bytes = b"a,b\n1,2\n") -> NewDataset:
     return NewDataset(
+        id=new_id("dataset"),
         name=name,
         format=DatasetFormat.CSV,
         num_rows=1,

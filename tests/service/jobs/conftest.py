@@ -9,7 +9,7 @@ from service.database import Database
 from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
-from service.jobs.specs import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]

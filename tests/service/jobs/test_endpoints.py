@@ -182,9 +182,9 @@ def test_validation_says_what_would_run_and_stores_nothing(
     assert answer.status_code == 200
     plan = answer.json()
     assert plan["spec"]["variables"] == ["a", "b", "c"]
-    assert plan["n_missing"] == 1
-    assert plan["has_ground_truth"]
-    assert plan["size"] == {
+    assert plan["estimation"]["n_missing"] == 1
+    assert plan["estimation"]["has_ground_truth"]
+    assert plan["estimation"]["size"] == {
         "n_rows": 19,
         "n_variables": 3,
         "n_parameters": 10,

@@ -20,7 +20,7 @@ from service.database import Database
 from service.jobs import leases, reaping, repository
 from service.jobs.leases import Claim, Progress
 from service.jobs.records import JobRecord, JobState, OutboxRecord
-from service.jobs.specs import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.problems import ProblemCode, problem_document
 
 JOB = "job_1"

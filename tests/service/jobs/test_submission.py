@@ -11,7 +11,7 @@ from service.database import Database
 from service.jobs import leases, lifecycle, outbox, planning
 from service.jobs.lifecycle import IdempotencyKey
 from service.jobs.records import JobRecord, JobState
-from service.jobs.specs import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationJobCreate
 from service.problems import ProblemCode, ProblemError
 
 AddDataset = Callable[..., str]

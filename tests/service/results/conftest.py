@@ -8,9 +8,10 @@ import pytest
 
 from service.database import Database
 from service.jobs import leases, lifecycle, planning
-from service.jobs.specs import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationJobCreate
 from service.results import repository
-from service.results.outcome import Artefact, Edge, Outcome
+from service.results.edges import Edge
+from service.results.outcome import Artefact, Outcome
 from service.results.schemas import EstimationResult
 from service.results.vocabulary import EdgeScore, Figure
 
@@ -27,6 +28,7 @@ def database_url(sqlite_url: str) -> str:
 
 def document() -> dict[str, Any]:
     return {
+        "kind": "estimation",
         "names": NAMES,
         "transform": "none",
         "precision": [[float(i == j) for j in range(4)] for i in range(4)],

@@ -46,9 +46,15 @@ def test_document_is_what_the_worker_handed_over(
     assert answer.status_code == 200
     document = json.loads(answer.text, parse_constant=refuse_constant)
     links = document.pop("links")
+    files = {file["name"]: file for file in document.pop("files")}
     assert document.pop("job_id") == job_id
     assert document == outcome.document.model_dump(mode="json")
     assert links["job"] == f"/v1/jobs/{job_id}"
+    assert set(files) == {artefact.name for artefact in outcome.artefacts}
+    network = files["figures/network.svg"]
+    downloaded = client.get(network["address"])
+    assert downloaded.content == b"figures/network.svg"
+    assert (network["size"], network["media_type"]) == (19, downloaded.headers["content-type"])
 
 
 @pytest.mark.parametrize("has_truth", [False, True])

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from service.datasets.cells import CELL_SCHEMA
-from service.jobs.specs import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.results.schemas import DatasetIdentity
 from vnce_engine.simulate import (
     mask_completely_at_random,

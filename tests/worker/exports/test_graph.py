@@ -5,7 +5,7 @@ from io import BytesIO, StringIO
 import networkx as nx
 import pytest
 
-from service.results.outcome import Edge
+from service.results.edges import Edge
 from worker.exports.graph import build_graph, graph_artefacts
 
 NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak"]

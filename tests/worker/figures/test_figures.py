@@ -5,7 +5,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from service.results.outcome import Edge
+from service.results.edges import Edge
 from vnce_engine.metrics import edge_roc
 from worker.figures.drawing import NEGATIVE, POSITIVE, label
 from worker.figures.heatmap import heatmap_svg

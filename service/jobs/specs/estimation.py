@@ -1,13 +1,18 @@
-"""What a job is asked to do: the request as sent, and the same with every choice made.
+"""Estimations: a model, an estimator and the data set that they are fitted to."""
 
-`EstimationJobCreate` is what a client posts, with defaults. `EstimationSpec` is what is stored,
-shown and handed to the worker: no defaults, variables and seed filled in.
-"""
+from typing import Annotated, Literal, Self
 
-from typing import Annotated, Any, Literal, Self
+from pydantic import Field, model_validator
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-
+from service.jobs.specs.base import (
+    DatasetId,
+    RequestModel,
+    Seed,
+    SeedChoice,
+    SpecModel,
+    Tag,
+    VariableName,
+)
 from service.jobs.vocabulary import (
     CensoredRule,
     Imputation,
@@ -19,25 +24,12 @@ from service.jobs.vocabulary import (
     Transform,
 )
 
-# Fits the signed 32-bit integers that every generator and database takes.
-MAX_SEED = 2**31 - 1
-MAX_FIELDS = 100
 DEFAULT_TOL = 3e-3
 # What preset "paper" fixes.
 PAPER_NOISE_RATIO = 10
 PAPER_NOISE_DRAWS = NoiseDraws.RANDOM
 
 
-def _is_text(value: str) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("Half a surrogate pair is no text.") from None
-    return value
-
-
-DatasetId = Annotated[str, Field(description="Identifier of an uploaded data set.")]
-VariableName = Annotated[str, AfterValidator(_is_text)]
 Linear = Annotated[
     LinearChoice,
     Field(
@@ -115,33 +107,6 @@ Censored = Annotated[
         "`missing` treats them as missing, which biases the estimates, and warns in the result."
     ),
 ]
-SeedValue = Annotated[int, Field(strict=True, ge=0, le=MAX_SEED)]
-# Without control characters, which break lines and which PostgreSQL cannot hold.
-TAG_PATTERN = r"^[^\x00-\x1f\x7f]+$"
-Tag = Annotated[
-    Annotated[str, Field(min_length=1, max_length=200, pattern=TAG_PATTERN)] | None,
-    Field(description="Your own label to find jobs by, 1 to 200 characters without line breaks."),
-]
-
-
-class RequestModel(BaseModel):
-    """Base of everything a client sends: a field nobody knows is an error, not ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_few_fields(cls, fields: Any) -> Any:
-        # Each unknown field is an error, and a million errors take the server a minute to make.
-        if isinstance(fields, dict) and len(fields) > MAX_FIELDS:
-            raise ValueError(f"An object here has {MAX_FIELDS} fields at most.")
-        return fields
-
-
-class SpecModel(BaseModel):
-    """Base of everything resolved: no field has a default."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class TruncatedGaussianModelCreate(RequestModel):
@@ -260,13 +225,7 @@ class EstimationJobCreate(RequestModel):
     )
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE
-    seed: Annotated[
-        SeedValue | None,
-        Field(
-            description="Seed of every random draw, from 0 to 2147483647; null: one is chosen, "
-            "stored and shown."
-        ),
-    ] = None
+    seed: SeedChoice = None
     tag: Tag = None
 
 
@@ -280,12 +239,5 @@ class EstimationSpec(SpecModel):
     estimator: EstimatorSpec = Field(description="How the model is fitted.")
     edge_threshold: EdgeThreshold
     censored: Censored
-    seed: Annotated[
-        SeedValue, Field(description="Seed of every random draw, from 0 to 2147483647.")
-    ]
+    seed: Seed
     tag: Tag
-
-
-# A union on `kind` with, today, one member.
-JobCreate = EstimationJobCreate
-JobSpec = EstimationSpec

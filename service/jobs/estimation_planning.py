@@ -1,0 +1,178 @@
+"""Estimations: every choice made, the data set's facts, the warnings."""
+
+import secrets
+import unicodedata
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from service.datasets.records import DatasetRecord, GroundTruthRecord
+from service.datasets.schemas import ColumnSummary, DatasetSummary
+from service.identifiers import is_id
+from service.jobs.compatibility import effective_penalty, num_parameters, reasons_against
+from service.jobs.plans import Plan, PlannedData
+from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
+from service.jobs.specs.base import MAX_SEED
+from service.jobs.specs.estimation import (
+    PAPER_NOISE_DRAWS,
+    EstimationJobCreate,
+    EstimationSpec,
+    VnceEstimatorCreate,
+)
+from service.jobs.vocabulary import LinearChoice, Preset
+from service.problems import ProblemCode, ProblemError, ProblemItem
+
+BYTES_PER_NUMBER = 8
+_MEANING_OF_GAPS = {
+    "vnce": "The result is valid if cells are missing completely at random.",
+    "nce": "Missing cells are filled in, or their rows left out, before the fit, which biases it "
+    "the more, the more cells are missing.",
+}
+
+
+def plan_estimation(session: Session, request: EstimationJobCreate) -> Plan:
+    """Return what `request` would run.
+
+    Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
+    reason why the model does not fit it.
+    """
+    dataset = _lock_dataset(session, request.dataset_id)
+    if dataset is None:
+        raise ProblemError(
+            ProblemCode.NOT_FOUND,
+            "No data set has this identifier.",
+            errors=[ProblemItem(message="No data set has this identifier.", pointer="/dataset_id")],
+        )
+    summary = DatasetSummary.model_validate(dataset.summary)
+    spec = resolve(request, summary)
+    chosen = set(spec.variables)
+    return Plan(
+        spec=spec,
+        data=PlannedData(
+            dataset_id=dataset.id,
+            dataset_name=dataset.name,
+            summary=summary,
+            columns=[column for column in summary.columns if column.name in chosen],
+        ),
+        ground_truth=_true_edges(session, dataset.id, spec.variables),
+    )
+
+
+def resolve(request: EstimationJobCreate, summary: DatasetSummary) -> EstimationSpec:
+    """Return the request with every choice made, for a data set of which `summary` tells.
+
+    Raises `ProblemError` (`incompatible-model`) with every reason why the model does not fit it.
+    """
+    columns, reasons = _choose(request.variables, summary.columns)
+    # A misspelt name must not also be reported as too few variables.
+    reasons = reasons or reasons_against(request, summary, columns)
+    if reasons:
+        raise ProblemError(
+            ProblemCode.INCOMPATIBLE_MODEL,
+            f"{len(reasons)} thing(s) stand in the way of this job; see `errors`.",
+            errors=reasons,
+        )
+    names = [column.name for column in columns]
+    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
+    if isinstance(request.estimator, VnceEstimatorCreate):
+        request = request.model_copy(update=_papers_choices(request, request.estimator))
+    return EstimationSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
+
+
+def describe_estimation(spec: EstimationSpec, plan: Plan) -> EstimationPlan:
+    """Return what the API says about a planned estimation."""
+    data = plan.data
+    assert data is not None
+    width, rows = len(data.columns), data.summary.n_rows
+    num_noise_rows = rows * spec.estimator.noise_ratio
+    return EstimationPlan(
+        dataset_name=data.dataset_name,
+        n_missing=sum(column.n_missing for column in data.columns),
+        n_censored=sum(column.n_censored + column.n_unknown for column in data.columns),
+        has_ground_truth=plan.ground_truth is not None,
+        size=JobSize(
+            n_rows=rows,
+            n_variables=width,
+            n_parameters=num_parameters(width),
+            n_noise_rows=num_noise_rows,
+            noise_bytes=BYTES_PER_NUMBER * num_noise_rows * width,
+        ),
+    )
+
+
+def warnings_about(spec: EstimationSpec, data: PlannedData) -> list[PlanWarning]:
+    """Return what to know about the data before the estimation runs."""
+    names = {column.name for column in data.columns}
+    found = [
+        PlanWarning(code=warning.code, message=warning.message, columns=warning.columns)
+        for warning in data.summary.warnings
+        if names.issuperset(warning.columns)
+    ]
+    with_gaps = [column.name for column in data.columns if column.n_missing > 0]
+    if with_gaps:
+        message = _MEANING_OF_GAPS[spec.estimator.kind]
+        found.append(PlanWarning(code="missing-cells", message=message, columns=with_gaps))
+    with_limits = [c.name for c in data.columns if c.n_censored + c.n_unknown > 0]
+    if with_limits:
+        found.append(
+            PlanWarning(
+                code="censored-as-missing",
+                message="Cells that hold a limit are treated as missing, which biases estimates.",
+                columns=with_limits,
+            )
+        )
+    return found
+
+
+def _lock_dataset(session: Session, dataset_id: str) -> DatasetRecord | None:
+    """Return the data set, kept from being deleted until the job that needs it is stored."""
+    if not is_id(dataset_id):
+        return None
+    lock = {"read": True, "key_share": True}
+    return session.get(DatasetRecord, dataset_id, with_for_update=lock)
+
+
+def _choose(
+    variables: list[str] | None, columns: list[ColumnSummary]
+) -> tuple[list[ColumnSummary], list[ProblemItem]]:
+    """Return the columns asked for, in the data set's order, and what is wrong with the names."""
+    if variables is None:
+        return columns, []
+    known = {column.name for column in columns}
+    wanted: set[str] = set()
+    problems = []
+    for position, variable in enumerate(variables):
+        name = unicodedata.normalize("NFC", variable)
+        if name not in known:
+            message = "The data set has no variable of this name."
+        elif name in wanted:
+            message = "The variable is named twice."
+        else:
+            wanted.add(name)
+            continue
+        problems.append(
+            ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
+        )
+    return [column for column in columns if column.name in wanted], problems
+
+
+def _papers_choices(request: EstimationJobCreate, estimator: VnceEstimatorCreate) -> dict[str, Any]:
+    """Return the parts of a request that preset "paper" decides; none under another preset."""
+    if estimator.preset is not Preset.PAPER:
+        return {}
+    recipe = {"noise_draws": PAPER_NOISE_DRAWS, "penalty": effective_penalty(estimator)}
+    linear = request.model.linear
+    if linear is LinearChoice.AUTO:
+        linear = LinearChoice.ZERO
+    return {
+        "estimator": estimator.model_copy(update=recipe),
+        "model": request.model.model_copy(update={"linear": linear}),
+    }
+
+
+def _true_edges(session: Session, dataset_id: str, names: list[str]) -> list[list[str]] | None:
+    truth = session.get(GroundTruthRecord, dataset_id)
+    if truth is None:
+        return None
+    chosen = set(names)
+    return [edge for edge in truth.edges if chosen.issuperset(edge)]

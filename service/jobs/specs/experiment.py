@@ -1,0 +1,138 @@
+"""Experiments: those of the paper, each split into parts that the workers share."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.jobs.specs.base import RequestModel, Seed, SeedChoice, SpecModel, Tag
+from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
+
+Scale = Annotated[
+    ExperimentScale,
+    Field(
+        description="`full`: as in the paper, which takes hours; `quick`: a small version of it, "
+        "in two minutes on two cores. Other fields change single sizes of it."
+    ),
+]
+Count = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+
+
+NumTruths = Annotated[
+    Count | None, Field(description="True values drawn from [2, 6]; null: the scale's.")
+]
+SampleSizes = Annotated[
+    Annotated[
+        list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
+        Field(min_length=1, max_length=20),
+    ]
+    | None,
+    Field(description="Sample sizes, from 10 to 1000000; null: the scale's."),
+]
+Graphs = Annotated[
+    Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2)] | None,
+    Field(description="Graphs to draw from; null: the scale's."),
+]
+Fractions = Annotated[
+    Annotated[
+        list[Annotated[float, Field(strict=True, ge=0, lt=1)]], Field(min_length=1, max_length=20)
+    ]
+    | None,
+    Field(description="Shares of missing cells, from 0 to below 1; null: the scale's."),
+]
+NumDataSets = Annotated[
+    Count | None, Field(description="Data sets of each graph; null: the scale's.")
+]
+Estimators = Annotated[
+    Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50)] | None,
+    Field(description="Estimators compared; null: the scale's."),
+]
+
+
+class MixtureEmCreate(RequestModel):
+    """E- and M-steps of a mixture of two normals, the objective never falling (Figure 3)."""
+
+    name: Literal["mixture-em"] = Field(description="The experiment's name.")
+
+
+class MixtureEmSpec(SpecModel):
+    """E- and M-steps of a mixture of two normals, the objective never falling (Figure 3)."""
+
+    name: Literal["mixture-em"] = Field(description="The experiment's name.")
+
+
+class MixturePopulationCreate(RequestModel):
+    """Error against sample size over many mixtures, by VNCE, NCE and likelihood (Figure 4)."""
+
+    name: Literal["mixture-population"] = Field(description="The experiment's name.")
+    n_truths: NumTruths = None
+    sample_sizes: SampleSizes = None
+
+
+class MixturePopulationSpec(SpecModel):
+    """Error against sample size over many mixtures, by VNCE, NCE and likelihood (Figure 4)."""
+
+    name: Literal["mixture-population"] = Field(description="The experiment's name.")
+    n_truths: NumTruths
+    sample_sizes: SampleSizes
+
+
+class GraphRecoveryCreate(RequestModel):
+    """Edge recovery from incomplete tables of known network, by any estimators (Figure 5)."""
+
+    name: Literal["graph-recovery"] = Field(description="The experiment's name.")
+    graphs: Graphs = None
+    fractions: Fractions = None
+    n_data_sets: NumDataSets = None
+    estimators: Estimators = None
+
+
+class GraphRecoverySpec(SpecModel):
+    """Edge recovery from incomplete tables of known network, by any estimators (Figure 5)."""
+
+    name: Literal["graph-recovery"] = Field(description="The experiment's name.")
+    graphs: Graphs
+    fractions: Fractions
+    n_data_sets: NumDataSets
+    estimators: Estimators
+
+
+ExperimentCreate = Annotated[
+    MixtureEmCreate | MixturePopulationCreate | GraphRecoveryCreate,
+    Field(discriminator="name"),
+]
+ExperimentChoice = Annotated[
+    MixtureEmSpec | MixturePopulationSpec | GraphRecoverySpec,
+    Field(discriminator="name"),
+]
+
+
+class ExperimentJobCreate(RequestModel):
+    """Ask for an experiment of the paper to be run; its parts become jobs of their own."""
+
+    kind: Literal["experiment"] = Field(description="The job's kind.")
+    experiment: ExperimentCreate = Field(description="Which, and what is changed about it.")
+    scale: Scale = ExperimentScale.QUICK
+    seed: SeedChoice = None
+    tag: Tag = None
+
+
+class ExperimentSpec(SpecModel):
+    """One experiment; with versions and seed it can be repeated."""
+
+    kind: Literal["experiment"] = Field(description="The job's kind.")
+    experiment: ExperimentChoice = Field(description="Which, and what is changed about it.")
+    scale: Scale
+    seed: Seed
+    tag: Tag
+
+
+class ExperimentPartSpec(SpecModel):
+    """One part of an experiment; made by the experiment's own job, never by a client."""
+
+    kind: Literal["experiment-part"] = Field(description="The job's kind.")
+    experiment: ExperimentChoice = Field(description="The experiment that it is part of.")
+    scale: Scale
+    seed: Seed
+    part: int = Field(ge=0, description="Which part, from 0.")
+    label: str = Field(description="What the part computes.")
+    tag: Tag

@@ -1,0 +1,70 @@
+"""Simulations: a data set of known network, with holes, made by a job."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from service.jobs.specs.base import Label, RequestModel, Seed, SeedChoice, SpecModel, Tag
+from service.jobs.vocabulary import SimulatedGraph
+
+MAX_CELLS = 20_000_000
+
+Graph = Annotated[
+    SimulatedGraph,
+    Field(
+        description="`ring`: a circle of edges of strength 0.3 to 0.5; `hub`: the ring and a tenth "
+        "of the variables joined to a quarter of all others, each. The diagonal of K is its "
+        "largest row sum plus 0.01."
+    ),
+]
+NumVariables = Annotated[
+    int, Field(strict=True, ge=3, le=500, description="Variables, from 3 to 500.")
+]
+NumRows = Annotated[
+    int, Field(strict=True, ge=1, le=1_000_000, description="Rows, from 1 to 1000000.")
+]
+MissingFraction = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=0,
+        lt=1,
+        description="Share of cells that are discarded completely at random, from 0 to below 1.",
+    ),
+]
+DatasetName = Annotated[
+    Label | None,
+    Field(description="Name of the data set; null: made of the graph, its size and the seed."),
+]
+
+
+class SimulationJobCreate(RequestModel):
+    """Ask for a data set drawn from a truncated Gaussian whose graph is attached as its truth."""
+
+    kind: Literal["simulation"] = Field(description="The job's kind.")
+    graph: Graph
+    n_variables: NumVariables = 20
+    n_rows: NumRows = 1_000
+    missing_fraction: MissingFraction = 0.0
+    name: DatasetName = None
+    seed: SeedChoice = None
+    tag: Tag = None
+
+    @model_validator(mode="after")
+    def _is_no_larger_than_a_table_may_be(self) -> Self:
+        if self.n_variables * self.n_rows > MAX_CELLS:
+            raise ValueError(f"n_variables times n_rows is {MAX_CELLS} at most.")
+        return self
+
+
+class SimulationSpec(SpecModel):
+    """One simulation with every choice made."""
+
+    kind: Literal["simulation"] = Field(description="The job's kind.")
+    graph: Graph
+    n_variables: NumVariables
+    n_rows: NumRows
+    missing_fraction: MissingFraction
+    name: Annotated[str, Field(description="Name of the data set.")]
+    seed: Seed
+    tag: Tag

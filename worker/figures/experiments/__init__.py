@@ -1,0 +1,1 @@
+"""Pictures of the paper's experiments, one module each."""

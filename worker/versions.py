@@ -1,0 +1,17 @@
+"""What computed a result."""
+
+import platform
+from importlib.metadata import version
+
+from service.results.schemas import VersionsRead
+
+
+def versions() -> VersionsRead:
+    """Return the versions of everything that numbers depend on."""
+    return VersionsRead(
+        vnce=version("vnce"),
+        python=platform.python_version(),
+        numpy=version("numpy"),
+        scipy=version("scipy"),
+        torch=version("torch"),
+    )

@@ -1,0 +1,72 @@
+"""What a claimed job is to do: its input read from the database, ready to be computed on."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import assert_never
+
+from sqlalchemy.orm import Session
+
+from service.database import Database
+from service.datasets import repository as datasets
+from service.datasets.options import ReadLimits
+from service.jobs.leases import Claim
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.jobs.specs.scoring import ScoringSpec
+from service.jobs.specs.simulation import SimulationSpec
+from service.problems import ProblemError, problem_document
+from service.results.outcome import Outcome
+from service.results.schemas import DatasetIdentity
+from worker.estimation import EstimationRequest, OnStep, estimate
+from worker.experiments import Split, put_together, run_part, split
+from worker.failures import JobFailedError
+from worker.finished_parts import load_parts
+from worker.scoring import load_estimate, score
+from worker.settings import WorkerSettings
+from worker.simulation import simulate
+
+# Computes without the database; raises `FitCancelledError` when told to stop, `JobFailedError`
+# where the job cannot be done.
+Work = Callable[[OnStep], Outcome | Split]
+
+
+def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
+    """Return the work of a claimed job with everything that it needs.
+
+    Raises `JobFailedError` where something that it needs has been deleted.
+    """
+    with database.snapshot() as session:
+        match claim.spec:
+            case EstimationSpec() as spec:
+                return partial(estimate, load_request(session, claim, spec))
+            case SimulationSpec() as spec:
+                return partial(simulate, spec, ReadLimits.from_settings(settings))
+            case ScoringSpec() as spec:
+                try:
+                    estimated = load_estimate(session, spec)
+                except ProblemError as gone:
+                    raise JobFailedError(problem_document(gone.code, gone.detail)) from gone
+                return partial(score, spec, estimated, claim.ground_truth or [])
+            case ExperimentSpec() as spec:
+                if not claim.is_split:
+                    return partial(split, spec)
+                return partial(put_together, spec, load_parts(session, claim.job_id))
+            case ExperimentPartSpec() as spec:
+                return partial(run_part, spec)
+            case _ as unknown:
+                assert_never(unknown)
+
+
+def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> EstimationRequest:
+    """Return an estimation's data and choices; its true graph is the one it was submitted with.
+
+    Raises `LookupError` if the data set is gone, which the API does not allow while a job needs it.
+    """
+    stored = datasets.load_table(session, spec.dataset_id)
+    return EstimationRequest(
+        spec=spec,
+        table=stored.table,
+        censored=stored.cells,
+        ground_truth=claim.ground_truth,
+        dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
+    )
