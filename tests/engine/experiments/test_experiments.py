@@ -1,0 +1,83 @@
+"""What every experiment keeps to, and what single ones show."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vnce_engine.experiments.experiment import Experiment
+from vnce_engine.experiments.graph_recovery import GraphRecovery, simulate
+from vnce_engine.experiments.mixture_em import MixtureEm
+from vnce_engine.experiments.mixture_population import MixturePopulation
+from vnce_engine.progress import FitCancelledError
+
+SMALL: list[Experiment] = [
+    MixtureEm(num_rows=100, num_steps=4),
+    MixturePopulation(num_truths=6, sample_sizes=(50, 200), batch=4),
+    GraphRecovery(
+        fractions=(0.3,), num_data_sets=2, estimators=("nce-mean-paper", "nce-zero"), num_rows=150
+    ),
+]
+
+
+@pytest.mark.parametrize("experiment", SMALL, ids=lambda experiment: experiment.name)
+def test_parts_give_the_same_plain_rows_at_every_call(experiment: Experiment) -> None:
+    index = len(experiment.parts()) - 1
+    rows = experiment.run(index)
+    assert rows == experiment.run(index)
+    assert json.loads(json.dumps(rows, allow_nan=False)) == [dict(row) for row in rows]
+
+
+@pytest.mark.parametrize("experiment", SMALL, ids=lambda experiment: experiment.name)
+def test_summaries_do_without_the_rows_of_failed_parts(experiment: Experiment) -> None:
+    rows = experiment.run(0)
+    for table in experiment.summarise(rows):
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        json.dumps(table.rows, allow_nan=False)
+
+
+@pytest.mark.parametrize("experiment", SMALL[1:], ids=lambda experiment: experiment.name)
+def test_another_seed_gives_other_data(experiment: Experiment) -> None:
+    other = replace(experiment, seed=1)  # type: ignore[type-var] # each is a dataclass
+    assert other.run(0) != experiment.run(0)
+
+
+@pytest.mark.parametrize("experiment", SMALL[1:], ids=lambda experiment: experiment.name)
+def test_a_part_stops_when_it_is_told_to(experiment: Experiment) -> None:
+    with pytest.raises(FitCancelledError):
+        experiment.run(0, on_step=lambda step: True)
+
+
+def test_the_objective_of_em_never_falls_and_the_bound_touches_it_after_each_e_step() -> None:
+    experiment = MixtureEm(num_rows=300)
+    (table,) = experiment.summarise(experiment.run(0))
+    lines = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    nce = np.array([line["nce"] for line in lines], dtype=float)
+    assert (np.diff(nce) >= -1e-10).all()
+    for line in lines:
+        if line["kind"] == "E":
+            assert line["vnce"] == pytest.approx(line["nce"], abs=1e-12)
+
+
+def test_one_seed_gives_one_graph_whatever_the_share_of_missing_cells() -> None:
+    truth, X = simulate("ring", 0.0, seed=3, num_rows=40)
+    same_truth, holed = simulate("ring", 0.5, seed=3, num_rows=40)
+    np.testing.assert_array_equal(truth, same_truth)
+    np.testing.assert_array_equal(X[~np.isnan(holed)], holed[~np.isnan(holed)])
+    assert np.isnan(holed).sum() == 400
+
+
+def test_unknown_estimators_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"`estimators` must be among vnce, .*, got 'magic'"):
+        GraphRecovery(estimators=("magic",))
+
+
+@pytest.mark.slow
+def test_the_error_of_all_estimators_falls_as_one_over_n() -> None:
+    experiment = MixturePopulation(num_truths=60, sample_sizes=(100, 400, 1_600), batch=60, seed=2)
+    _, slopes = experiment.summarise(experiment.run(0))
+    for name, parameter, _, slope, se in slopes.rows:
+        assert isinstance(slope, float)
+        assert isinstance(se, float)
+        assert abs(slope + 1) < 4 * se, (name, parameter, slope, se)
