@@ -84,9 +84,7 @@ class MixtureEm:
                 _TITLES[name],
                 columns,
                 tuple(
-                    tuple(row[column] for column in columns)
-                    for row in rows
-                    if row["table"] == name
+                    tuple(row[column] for column in columns) for row in rows if row["table"] == name
                 ),
             )
             for name, columns in _COLUMNS.items()

@@ -100,9 +100,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def random_starts(
-    num: int, c_range: tuple[float, float], generator: torch.Generator
-) -> Tensor:
+def random_starts(num: int, c_range: tuple[float, float], generator: torch.Generator) -> Tensor:
     """Return starting points (num, 5) of VNCE; the first columns serve the other estimators.
 
     theta is log-uniform from 0.2 to 20, c uniform over `c_range`, the weights of q standard normal,

@@ -115,7 +115,7 @@ def test_theorem_1_the_gap_tends_to_the_kullback_leibler_divergence_as_nu_grows(
 def test_theorem_2_the_largest_vnce_is_the_largest_nce(generator: torch.Generator) -> None:
     truth = torch.tensor([2.5, 4.0, 5.5], dtype=torch.float64)
     data = draw_unnormalised(truth, 500, 500, generator)
-    starts = random_starts(5 * len(truth), generator).view(5, len(truth), -1)
+    starts = random_starts(5 * len(truth), (-5.0, 5.0), generator).view(5, len(truth), -1)
     by_vnce = estimate(METHODS["VNCE"], data, starts, truth)
     by_nce = estimate(METHODS["NCE"], data, starts, truth)
     # Both stop where every derivative is below 1e-7; at these sample sizes curvatures are above
