@@ -9,7 +9,7 @@ from torch import Tensor
 from vnce_engine.blocks import Block
 from vnce_engine.mean_field import log_ratios
 from vnce_engine.observations import Observations
-from vnce_engine.result import Diagnostics, FitWarning, PenaltyStep
+from vnce_engine.result import Diagnostics, FitWarning, PenaltyStep, Stability
 from vnce_engine.sample import ContrastiveSample
 from vnce_engine.surface import SurfacePoint
 
@@ -106,17 +106,46 @@ def numerical_warnings(
                 "Try a stronger `penalty`, a transform or a larger `noise_ratio`.",
             )
         )
-    chosen = [i for i, step in enumerate(path) if step.chosen]
-    if chosen and chosen[0] in (0, len(path) - 1):
-        end = "strongest" if chosen[0] == 0 else "weakest"
-        warnings.append(
-            FitWarning(
-                "penalty-at-end-of-grid",
-                f"The chosen penalty {path[chosen[0]].strength:g} is the {end} that was tried: a "
-                "better one may lie beyond.",
-            )
-        )
+    warnings += grid_end_warnings(path)
     return tuple(warnings)
+
+
+def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
+    """Return a warning if the chosen strength is the first or the last of its path."""
+    chosen = next((i for i, step in enumerate(path) if step.chosen), None)
+    if chosen not in (0, len(path) - 1) or not path:
+        return []
+    strength = path[chosen].strength
+    if chosen == 0 and path[0].num_edges == 0:
+        advice = (
+            "No interaction is left there, so that a stronger one would change nothing. That does "
+            "not show that there is no structure: a larger table may."
+        )
+    elif chosen == 0:
+        advice = (
+            "A better one may lie beyond: let `penalties` go on to larger strengths. Weak edges "
+            "at this end do not show that there is no structure."
+        )
+    else:
+        advice = "A better one may lie beyond: let `penalties` go on to smaller strengths."
+    end = "strongest" if chosen == 0 else "weakest"
+    return [
+        FitWarning(
+            "penalty-at-grid-end",
+            f"The chosen penalty {strength:g} is the {end} of {len(path)} on its path. {advice}",
+        )
+    ]
+
+
+def stability_warnings(stability: Stability | None) -> tuple[FitWarning, ...]:
+    """Return what a reader must know about half-samples that failed."""
+    if stability is None or not stability.n_failed:
+        return ()
+    causes = "; ".join(f"{count}: {cause}" for cause, count in stability.failures.items())
+    failed = f"{stability.n_failed} of {stability.n_requested} half-samples failed ({causes})"
+    if stability.inclusion is None:
+        return (FitWarning("stability-undetermined", f"{failed}. {stability.reason}."),)
+    return (FitWarning("half-samples-failed", f"{failed}. Inclusions are shares of the others."),)
 
 
 def _wrong_probability(block: Block, augmented: Tensor, nu: float) -> Tensor:

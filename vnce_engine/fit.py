@@ -1,18 +1,25 @@
 """One fit from observations to a result: choose the linear term, the penalty, then estimate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 import torch
 
+from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.cycles import Cycles
-from vnce_engine.diagnostics import diagnose, numerical_warnings
+from vnce_engine.diagnostics import diagnose, numerical_warnings, stability_warnings
+from vnce_engine.ebic import choose_by_ebic
+from vnce_engine.grid import strengths
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
-from vnce_engine.penalty import PenaltyKind, weakest_safe_strength
+from vnce_engine.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.problem import NUM_FOLDS, Problem, num_parameters
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
-from vnce_engine.result import FitResult, FitStatus, LinearEvidence, PenaltyStep
-from vnce_engine.selection import choose_linear, choose_penalty
+from vnce_engine.region import Region
+from vnce_engine.result import FitResult, FitStatus, LinearEvidence
+from vnce_engine.selection import choose_by_held_out_rows, choose_linear
+from vnce_engine.setting import Setting
+from vnce_engine.stability import StabilityRule, choose_by_stability
 
 AUTO = "auto"
 MAX_CYCLES = 100
@@ -41,7 +48,15 @@ class FitOptions:
     penalty: float | str | None = AUTO
     """A strength, None for none, or "auto"."""
     penalty_kind: PenaltyKind = PenaltyKind.ADAPTIVE
+    penalties: tuple[float, ...] | None = None
+    """The strengths to choose from, strong to weak; None for a grid of our own."""
+    selection: Selection = Selection.HELD_OUT
+    ebic_gamma: float = 0.5
+    stability: StabilityRule = field(default_factory=StabilityRule)
+    barrier_rows: float = 0.0
+    """Rows that a barrier against an indefinite K is worth; 0 for none."""
     noise_ratio: int = 10
+    noise_scale: float = 1.0
     noise_draws: str = "sobol"
     tolerance: float = 3e-3
     max_cycles: int = MAX_CYCLES
@@ -64,6 +79,7 @@ def fit(
         options.noise_ratio,
         options.noise_draws,
         generator,
+        options.noise_scale,
     )
     run = _Run(problem, options, Progress(on_step))
     try:
@@ -76,14 +92,24 @@ def fit(
 def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
     """Refuse a penalty too weak to keep data and noise from being told apart with certainty."""
     num_rows = int(observations.observed.any(dim=1).sum())
+    if options.penalty == AUTO and options.selection is Selection.EBIC:
+        smallest = num_parameters(observations.num_columns, num_edges=0)
+        if smallest >= num_rows:
+            raise ValueError(
+                f"`selection='ebic'` needs more rows than the {smallest} parameters of a graph "
+                f"without edges, got {num_rows}"
+            )
     needed = num_parameters(observations.num_columns)
-    if isinstance(options.penalty, str) or needed < num_rows:
+    if needed < num_rows:
         return
-    weakest = weakest_safe_strength()
-    if options.penalty is None or options.penalty < weakest:
+    weakest = weakest_safe_strength(options.penalty_kind)
+    name, given = "penalty", options.penalty
+    if isinstance(given, str):
+        name, given = "penalties", min(options.penalties or (weakest,))
+    if given is None or given < weakest:
         raise ValueError(
-            f"`penalty` must be 'auto' or at least {weakest:g} with {needed} parameters and "
-            f"{num_rows} rows, got {options.penalty!r}: the estimates would be unbounded"
+            f"`{name}` must be 'auto' or at least {weakest:g} with {needed} parameters and "
+            f"{num_rows} rows, got {given!r}: the estimates would be unbounded"
         )
 
 
@@ -91,14 +117,14 @@ class _Run:
     """The state of one fit; every attribute holds its latest value, also after a cancellation."""
 
     def __init__(self, problem: Problem, options: FitOptions, progress: Progress) -> None:
-        self._problem = problem
         self._options = options
         self._progress = progress
-        self._linear = "zero" if options.linear == AUTO else options.linear
+        linear = "zero" if options.linear == AUTO else options.linear
+        self._setting = Setting(problem, linear, options.penalty_kind, options.barrier_rows)
         self._linear_evidence: LinearEvidence | None = None
         self._strength = None if isinstance(options.penalty, str) else options.penalty
-        self._path: tuple[PenaltyStep, ...] = ()
-        self._cycles = Cycles(problem.start(self._linear), progress)
+        self._choice: PenaltyChoice | None = None
+        self._cycles = Cycles(self._setting.start(), progress)
         self._sample = problem.sample()
 
     def complete(self) -> FitStatus:
@@ -108,26 +134,37 @@ class _Run:
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            choice = choose_linear(self._problem, options.penalty_kind, progress)
-            self._linear, self._linear_evidence = choice
+            linear, self._linear_evidence = choose_linear(self._setting, progress)
+            self._setting = replace(self._setting, linear=linear)
             done = end
-        start = self._problem.start(self._linear)
+        start = self._setting.start()
         if options.penalty == AUTO:
             progress.enter("penalty", done, _PENALTY_SHARE)
-            chosen = choose_penalty(self._problem, options.penalty_kind, self._linear, progress)
-            self._strength, self._path, start = chosen
+            self._choice = self._choose()
+            self._strength, start = self._choice.strength, self._choice.augmented
             done = _PENALTY_SHARE
         progress.enter("fit", done, 1.0)
         self._cycles = Cycles(start, progress)
         return self._estimate()
 
+    def _choose(self) -> PenaltyChoice:
+        options, setting, progress = self._options, self._setting, self._progress
+        grid = options.penalties or strengths(setting, progress)
+        match options.selection:
+            case Selection.HELD_OUT:
+                return choose_by_held_out_rows(setting, grid, progress)
+            case Selection.EBIC:
+                return choose_by_ebic(setting, grid, options.ebic_gamma, progress)
+            case Selection.STABILITY:
+                return choose_by_stability(setting, grid, options.stability, progress)
+            case _:
+                assert_never(options.selection)
+
     def _estimate(self) -> FitStatus:
         """Run the final fit, its last cycles with more noise."""
-        problem, options = self._problem, self._options
-        penalty = problem.penalty(
-            self._strength, options.penalty_kind, self._linear, problem.num_rows
-        )
-        region = problem.region(self._linear)
+        options = self._options
+        problem = self._setting.problem
+        penalty, region = self._penalty_and_region()
         rough = max(options.tolerance, _ROUGH_TOLERANCE)
         self._progress.enter_part(0.0, 0.4)
         status = self._cycles.run(self._sample, penalty, region, rough, options.max_cycles)
@@ -138,12 +175,25 @@ class _Run:
         cycles_left = options.max_cycles - len(self._cycles.objective_path)
         return self._cycles.run(self._sample, penalty, region, options.tolerance, cycles_left)
 
+    def _penalty_and_region(self) -> tuple[Penalty, Region]:
+        """Return those of the final fit, to a chosen graph without a penalty where that is safe."""
+        setting, num_rows = self._setting, self._setting.problem.num_rows
+        graph = None if self._choice is None else self._choice.graph
+        if graph is None:
+            return setting.penalty(self._strength, num_rows), setting.region()
+        needed = num_parameters(len(graph), int(graph.sum()) // 2)
+        strength = None if needed < num_rows else weakest_safe_strength(PenaltyKind.RIDGE)
+        ridge = replace(setting, kind=PenaltyKind.RIDGE)
+        return ridge.penalty(strength, num_rows), ridge.region(graph)
+
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
-        problem, cycles = self._problem, self._cycles
+        problem, cycles, linear = self._setting.problem, self._cycles, self._setting.linear
         augmented = cycles.augmented
+        path = () if self._choice is None else self._choice.path
+        stability = None if self._choice is None else self._choice.stability
         diagnostics = diagnose(
-            observations, self._sample, augmented, cycles.point, problem.inverse_k0(self._linear)
+            observations, self._sample, augmented, cycles.point, problem.inverse_k0(linear)
         )
         return FitResult(
             model=TruncatedGaussian.from_augmented(augmented).with_columns_scaled(problem.scale),
@@ -152,9 +202,14 @@ class _Run:
             objective_path=tuple(cycles.objective_path),
             num_iterations=len(cycles.objective_path),
             penalty=self._strength,
-            penalty_path=self._path,
-            linear_choice=self._linear,
+            penalty_path=path,
+            linear_choice=linear,
             linear_evidence=self._linear_evidence,
             diagnostics=diagnostics,
-            warnings=numerical_warnings(diagnostics, self._path, observations),
+            warnings=(
+                *numerical_warnings(diagnostics, path, observations),
+                *stability_warnings(stability),
+            ),
+            selection=str(self._options.selection) if self._choice else None,
+            stability=stability,
         )

@@ -8,11 +8,15 @@ from vnce_engine.result import Edge
 
 
 def ranked_edges(
-    precision: NDArray[np.float64], num_pairwise: NDArray[np.int64], threshold: float
+    precision: NDArray[np.float64],
+    num_pairwise: NDArray[np.int64],
+    threshold: float,
+    inclusion: NDArray[np.float64] | None = None,
 ) -> list[Edge]:
     """Return all pairs of variables, the largest |partial correlation| first.
 
-    Ties keep the order of the columns. An edge is selected from `threshold` on.
+    Ties keep the order of the columns. An edge is selected from `threshold` on, unless its
+    interaction is exactly zero. `inclusion` (d, d) is the share of half-samples with each edge.
     """
     correlation = partial_correlation(precision)
     rows, columns = np.triu_indices(len(precision), k=1)
@@ -23,8 +27,9 @@ def ranked_edges(
             target=int(j),
             precision=float(precision[i, j]),
             partial_correlation=float(correlation[i, j]),
-            selected=bool(abs(correlation[i, j]) >= threshold),
+            selected=bool(precision[i, j] != 0 and abs(correlation[i, j]) >= threshold),
             n_pairwise=int(num_pairwise[i, j]),
+            inclusion=None if inclusion is None else float(inclusion[i, j]),
         )
         for i, j in zip(rows[order], columns[order], strict=True)
     ]

@@ -33,10 +33,15 @@ class Problem:
     """Rows with something observed, in units of `scale`."""
     scale: Tensor
     """(d,): root mean square of each column's observed cells."""
+    marginals: ProductTruncatedNormal
+    """Truncated normals with the mean and variance of each column."""
     noise: ProductTruncatedNormal
+    """The marginals, wider or narrower by the noise scale."""
     folds: tuple[ContrastiveSample, ...]
     points: Callable[[int], Tensor]
     """Source of uniforms for further noise; the folds have taken the first of them."""
+    generator: torch.Generator
+    """Source of all other draws."""
 
     @classmethod
     def prepare(
@@ -46,21 +51,20 @@ class Problem:
         noise_ratio: int,
         noise_draws: str,
         generator: torch.Generator,
+        noise_scale: float = 1.0,
     ) -> "Problem":
-        """Scale the columns, fit the noise and draw it; rows are dealt to folds at random."""
+        """Scale the columns, fit the noise and draw it; rows are dealt to folds at random.
+
+        `noise_scale` widens the fitted noise, or narrows it below 1.
+        """
         scaled, scale = scaled_columns(observations)
-        noise = ProductTruncatedNormal.fit(scaled)
+        marginals = ProductTruncatedNormal.fit(scaled)
+        noise = widened(marginals, noise_scale)
         order = torch.randperm(scaled.num_rows, generator=generator)
         rows = order.tensor_split(num_folds)
         points = noise_points(scaled.num_columns, noise_draws, generator)
-        folds = tuple(
-            ContrastiveSample(
-                tuple(data_blocks(scaled, fold, noise, NUM_DRAWS, generator)),
-                tuple(noise_blocks(scaled, fold.repeat(noise_ratio), noise, points)),
-            )
-            for fold in rows
-        )
-        return cls(scaled, scale, noise, folds, points)
+        folds = tuple(_sample(scaled, fold, noise, noise_ratio, points, generator) for fold in rows)
+        return cls(scaled, scale, marginals, noise, folds, points, generator)
 
     @property
     def num_rows(self) -> int:
@@ -78,6 +82,13 @@ class Problem:
         owners = torch.arange(self.num_rows).repeat(repeats)
         blocks = noise_blocks(self.observations, owners, self.noise, self.points)
         return sample.with_more_noise(blocks)
+
+    def subsample(self, rows: Tensor) -> ContrastiveSample:
+        """Return the given rows alone, int64 (r,), against new noise as much as each fold has."""
+        noise_ratio = round(self.folds[0].nu)
+        return _sample(
+            self.observations, rows, self.noise, noise_ratio, self.points, self.generator
+        )
 
     def without(self, fold: int) -> ContrastiveSample:
         """Return all folds but one."""
@@ -99,9 +110,9 @@ class Problem:
         return inverse_k0(self.observations, linear)
 
     def start(self, linear: str) -> Tensor:
-        """Return A of a model without interactions: about the noise where h is free."""
+        """Return A of a model without interactions: about the marginals where h is free."""
         if linear == "free":
-            mu, sigma = self.noise.mu, self.noise.sigma
+            mu, sigma = self.marginals.mu, self.marginals.sigma
         else:
             # The half-normal with the mean square of each column.
             mu, sigma = torch.zeros_like(self.scale), torch.ones_like(self.scale)
@@ -126,6 +137,30 @@ class Problem:
         return Region(linear == "free", floor, graph, is_definite)
 
 
+def _sample(
+    observations: Observations,
+    rows: Tensor,
+    noise: ProductTruncatedNormal,
+    noise_ratio: int,
+    points: Callable[[int], Tensor],
+    generator: torch.Generator,
+) -> ContrastiveSample:
+    return ContrastiveSample(
+        tuple(data_blocks(observations, rows, noise, NUM_DRAWS, generator)),
+        tuple(noise_blocks(observations, rows.repeat(noise_ratio), noise, points)),
+    )
+
+
+def widened(noise: ProductTruncatedNormal, factor: float) -> ProductTruncatedNormal:
+    """Return the noise spread out by `factor` about the mode of each column.
+
+    Parent normals are stretched about max(mu, 0): where mu < 0, so that the density falls from 0
+    on, draws are simply `factor` times as large.
+    """
+    mode = noise.mu.clamp(min=0)
+    return ProductTruncatedNormal(mode + factor * (noise.mu - mode), factor * noise.sigma)
+
+
 def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
     """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
     has_any = observations.observed.any(dim=1)
@@ -144,6 +179,8 @@ def inverse_k0(scaled: Observations, linear: str) -> Tensor:
     return ((values - mean) * observed).square().sum(dim=0) / counts
 
 
-def num_parameters(num_columns: int) -> int:
-    """Return the number of entries of K, h and c."""
-    return num_columns * (num_columns + 1) // 2 + num_columns + 1
+def num_parameters(num_columns: int, num_edges: int | None = None) -> int:
+    """Return the number of entries of K, h and c; of a graph's if its edges are counted."""
+    if num_edges is None:
+        num_edges = num_columns * (num_columns - 1) // 2
+    return num_edges + 2 * num_columns + 1

@@ -1,7 +1,11 @@
 """What a fit reports, while it runs and when it has ended."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vnce_engine.model import TruncatedGaussian
 
@@ -34,11 +38,41 @@ class PenaltyStep:
     """One strength on the path along which the penalty was chosen."""
 
     strength: float
-    held_out_objective: float
-    """Mean VNCE objective of held-out rows, nats a row."""
-    standard_error: float
-    """Of its difference from the best strength's, row by row; 0 for the best."""
+    criterion: float
+    """What the rule judges by: "held-out" by the mean VNCE objective of held-out rows, nats a row;
+    "ebic" by the criterion, small for good; "stability" by its bound on the expected number of
+    false edges."""
+    standard_error: float | None
+    """Of a held-out objective's difference from the best strength's, row by row; 0 for the best.
+    None for the other rules."""
+    num_edges: int
+    """Pairs whose interaction is not zero; of stable edges if the rule is "stability"."""
     chosen: bool
+
+
+@dataclass(frozen=True)
+class Stability:
+    """What half-samples say about the edges, at the chosen strength."""
+
+    n_requested: int
+    n_ok: int
+    failures: Mapping[str, int]
+    """How many half-samples failed, by cause."""
+    threshold: float
+    """Inclusion from which an edge is stable."""
+    inclusion: NDArray[np.float64] | None
+    """(d, d): share of the half-samples without failure that have the edge; None with a reason."""
+    mean_edges: float | None
+    """Mean number of edges of a half-sample."""
+    expected_false_edges: float | None
+    """Bound on the expected number of stable edges that should not be there."""
+    reason: str | None
+    """Why no inclusion is given."""
+
+    @property
+    def n_failed(self) -> int:
+        """Half-samples without a graph."""
+        return sum(self.failures.values())
 
 
 @dataclass(frozen=True)
@@ -61,9 +95,12 @@ class Edge:
     precision: float
     partial_correlation: float
     selected: bool
-    """Whether |partial correlation| reaches the threshold: a rule for display, not a test."""
+    """Whether the interaction is not zero and |partial correlation| reaches the threshold: a rule
+    for display, not a test."""
     n_pairwise: int
     """Rows in which both variables were observed."""
+    inclusion: float | None = None
+    """Share of half-samples whose graph has the edge; None where none were drawn."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +151,14 @@ class FitResult:
     changes level where the noise ratio does."""
     num_iterations: int
     penalty: float | None
+    """The strength that was given or chosen. Where it was chosen for the sake of a graph, by "ebic"
+    or "stability", K is fitted to that graph without it."""
     penalty_path: tuple[PenaltyStep, ...]
     linear_choice: str
     linear_evidence: LinearEvidence | None
     diagnostics: Diagnostics
     warnings: tuple[FitWarning, ...]
+    selection: str | None = None
+    """The rule by which the penalty was chosen; None where it was given."""
+    stability: Stability | None = None
+    """What half-samples say; None where none were drawn."""

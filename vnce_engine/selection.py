@@ -2,23 +2,22 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from vnce_engine.choice import PenaltyChoice, num_edges
 from vnce_engine.cycles import Cycles
 from vnce_engine.mean_field import complete, log_ratios
 from vnce_engine.penalty import PenaltyKind
-from vnce_engine.problem import Problem
 from vnce_engine.progress import Progress
 from vnce_engine.result import LinearEvidence, PenaltyStep
 from vnce_engine.sample import ContrastiveSample
+from vnce_engine.setting import Setting
 
-# From strong to weak, about 1.8-fold steps.
-STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
 # At this strength the linear term is judged, before the strength is known.
 _TRIAL_STRENGTH = 0.3
 # A fit with a linear term takes longer to settle; cut short it would lose to the one without.
@@ -39,14 +38,6 @@ _MAX_CYCLES = 6
 _SWEEPS = 3
 
 
-class PenaltyChoice(NamedTuple):
-    """The chosen strength, the path to it, and a point to start the final fit from."""
-
-    strength: float
-    path: tuple[PenaltyStep, ...]
-    augmented: Tensor
-
-
 def held_out_objective(sample: ContrastiveSample, augmented: Tensor, num_rows: int) -> Tensor:
     """Return each data row's share of the VNCE objective, control variates included.
 
@@ -62,22 +53,24 @@ def held_out_objective(sample: ContrastiveSample, augmented: Tensor, num_rows: i
     return total
 
 
-def choose_linear(
-    problem: Problem, kind: PenaltyKind, progress: Progress
-) -> tuple[str, LinearEvidence]:
+def choose_linear(setting: Setting, progress: Progress) -> tuple[str, LinearEvidence]:
     """Fit with and without h to two folds; keep h if the third gains more than 1.5 SE by it.
 
     The gain is a winsorised mean over rows: on raw tables with heavy tails, the loss of one extreme
-    row may exceed that of all others together, and neither model describes it.
+    row may exceed that of all others together, and neither model describes it. Under an L1 penalty
+    the trial's is the adaptive one, whose strength at this stage need not fit the table.
     """
+    problem = setting.problem
+    kind = PenaltyKind.ADAPTIVE if setting.kind is PenaltyKind.L1 else setting.kind
     held_out = problem.folds[0]
     training = problem.without(0)
     values = {}
     for position, linear in enumerate(("zero", "free")):
         progress.enter_part(position / 2, (position + 1) / 2)
-        cycles = Cycles(problem.start(linear), progress)
-        penalty = problem.penalty(_TRIAL_STRENGTH, kind, linear, training.num_rows)
-        cycles.run(training, penalty, problem.region(linear), _TOLERANCE, _TRIAL_CYCLES)
+        trial = replace(setting, linear=linear, kind=kind)
+        cycles = Cycles(trial.start(), progress)
+        penalty = trial.penalty(_TRIAL_STRENGTH, training.num_rows)
+        cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
         values[linear] = held_out_objective(held_out, cycles.augmented, problem.num_rows)
     gains = _winsorised(values["free"] - values["zero"], held_out)
     gain, standard_error = _mean_and_error(gains, [held_out])
@@ -89,35 +82,36 @@ def choose_linear(
     return choice, LinearEvidence(gain, standard_error, rule)
 
 
-def choose_penalty(
-    problem: Problem, kind: PenaltyKind, linear: str, progress: Progress
+def choose_by_held_out_rows(
+    setting: Setting, strengths: Sequence[float], progress: Progress
 ) -> PenaltyChoice:
     """Follow the path from strong to weak penalties; return the strongest that is good enough.
 
     That is the largest strength whose held-out objective is within 1.5 standard errors (of the
     row-by-row difference) of the best. Folds, noise and uniforms are the same for all strengths.
     """
+    problem = setting.problem
     folds = range(_HELD_OUT_FOLDS)
     held_out = [problem.folds[fold] for fold in folds]
-    fits = [Cycles(problem.start(linear), progress) for _ in folds]
+    fits = [Cycles(setting.start(), progress) for _ in folds]
     values: list[Tensor] = []
     points: list[Tensor] = []
-    for position, strength in enumerate(STRENGTHS):
+    for position, strength in enumerate(strengths):
         total = torch.zeros(problem.num_rows, dtype=torch.float64)
         for fold in folds:
             part = position * len(folds) + fold
-            num_parts = len(STRENGTHS) * len(folds)
+            num_parts = len(strengths) * len(folds)
             progress.enter_part(part / num_parts, (part + 1) / num_parts)
             training = problem.without(fold)
-            penalty = problem.penalty(strength, kind, linear, training.num_rows)
-            fits[fold].run(training, penalty, problem.region(linear), _TOLERANCE, _MAX_CYCLES)
+            penalty = setting.penalty(strength, training.num_rows)
+            fits[fold].run(training, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
             total += held_out_objective(held_out[fold], fits[fold].augmented, problem.num_rows)
         values.append(total)
         points.append(fits[0].augmented)
         if _has_fallen(values):
             break
-    path, chosen = _path(values, held_out)
-    return PenaltyChoice(STRENGTHS[chosen], path, points[chosen])
+    path, chosen = _path(strengths, values, points, held_out)
+    return PenaltyChoice(strengths[chosen], path, points[chosen])
 
 
 def _has_fallen(values: Sequence[Tensor]) -> bool:
@@ -127,14 +121,23 @@ def _has_fallen(values: Sequence[Tensor]) -> bool:
 
 
 def _path(
-    values: Sequence[Tensor], held_out: Sequence[ContrastiveSample]
+    strengths: Sequence[float],
+    values: Sequence[Tensor],
+    points: Sequence[Tensor],
+    held_out: Sequence[ContrastiveSample],
 ) -> tuple[tuple[PenaltyStep, ...], int]:
     best = max(range(len(values)), key=lambda i: float(values[i].sum()))
     gaps = [_mean_and_error(values[best] - value, held_out) for value in values]
     chosen = next(i for i, (gap, error) in enumerate(gaps) if gap <= _STANDARD_ERRORS * error)
     num_rows = sum(fold.num_rows for fold in held_out)
     steps = tuple(
-        PenaltyStep(STRENGTHS[i], float(value.sum()) / num_rows, gaps[i][1], i == chosen)
+        PenaltyStep(
+            strength=strengths[i],
+            criterion=float(value.sum()) / num_rows,
+            standard_error=gaps[i][1],
+            num_edges=num_edges(points[i]),
+            chosen=i == chosen,
+        )
         for i, value in enumerate(values)
     )
     return steps, chosen

@@ -115,7 +115,7 @@ def _penalty(fitted: FittedNetwork) -> PenaltyRead:
         path=[
             PenaltyStep(
                 strength=step.strength,
-                held_out_objective=_finite(step.held_out_objective),
+                held_out_objective=_finite(step.criterion),
                 standard_error=_finite(step.standard_error),
                 chosen=step.chosen,
             )

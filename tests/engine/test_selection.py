@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.selection import STRENGTHS, _has_fallen
+from vnce_engine.grid import STRENGTHS
+from vnce_engine.selection import _has_fallen
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,
@@ -25,13 +26,13 @@ def test_the_path_runs_from_strong_to_weak_and_marks_one_choice() -> None:
     assert [step.strength for step in path] == list(STRENGTHS[: len(path)])
     (chosen,) = [step for step in path if step.chosen]
     assert model.penalty_ == chosen.strength
-    best = max(path, key=lambda step: step.held_out_objective)
+    best = max(path, key=lambda step: step.criterion)
     assert best.standard_error == 0.0
     # The strongest whose loss is within 1.5 standard errors of the best.
     good = [
         step.strength
         for step in path
-        if best.held_out_objective - step.held_out_objective <= 1.5 * step.standard_error
+        if best.criterion - step.criterion <= 1.5 * step.standard_error
     ]
     assert chosen.strength == max(good)
 
@@ -49,7 +50,7 @@ def test_a_choice_at_the_end_of_the_grid_is_a_warning() -> None:
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
     assert model.penalty_ == max(STRENGTHS)
     codes = [warning.code for warning in model.warnings_]
-    assert "penalty-at-end-of-grid" in codes
+    assert "penalty-at-grid-end" in codes
 
 
 @pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (4.0, "free")])

@@ -1,0 +1,38 @@
+"""What every rule of choosing a penalty returns."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from torch import Tensor
+
+from vnce_engine.result import PenaltyStep, Stability
+
+
+class Selection(StrEnum):
+    """The rule by which the penalty's strength, or the graph, is chosen."""
+
+    HELD_OUT = "held-out"
+    EBIC = "ebic"
+    STABILITY = "stability"
+
+
+@dataclass(frozen=True)
+class PenaltyChoice:
+    """The chosen strength, the path to it, and a point to start the final fit from."""
+
+    strength: float
+    path: tuple[PenaltyStep, ...]
+    augmented: Tensor
+    graph: Tensor | None = None
+    """bool (d, d): the graph to which the final fit, then without the penalty, is restricted."""
+    stability: Stability | None = None
+
+
+def graph_of(augmented: Tensor) -> Tensor:
+    """Return bool (d, d): the interactions that are not zero, False on the diagonal."""
+    return (augmented[:-1, :-1] != 0).fill_diagonal_(False)
+
+
+def num_edges(augmented: Tensor) -> int:
+    """Return the number of pairs whose interaction is not zero."""
+    return int(graph_of(augmented).sum()) // 2

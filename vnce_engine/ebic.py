@@ -1,0 +1,80 @@
+"""Choosing a graph by the extended Bayesian information criterion, each graph fitted anew.
+
+An unnormalised model has no likelihood to compute. But the NCE objective is one: n times it is the
+log likelihood of a logistic regression that tells n data rows from nu n noise rows, with the free
+constant c for its intercept. Which class a row has is fixed beforehand, and for such case-control
+data the regression's likelihood ratio is the right one for everything but the intercept (Prentice
+and Pyke, 1979): twice its logarithm is chi-squared if the smaller graph is true, at any nu. So
+
+    eBIC = -2 n J + |E| (log n + 4 gamma log d)
+
+with J the objective of a fit without a penalty to the graph E, n the number of data rows (however
+many noise rows there are, the data carry no more information than theirs) and the term in gamma
+for the number of graphs of each size (Foygel and Drton, 2010). With missing cells J is the VNCE
+bound, and the criterion as good as the bound is tight.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from vnce_engine.choice import PenaltyChoice, graph_of, num_edges
+from vnce_engine.cycles import Cycles
+from vnce_engine.problem import num_parameters
+from vnce_engine.progress import Progress
+from vnce_engine.result import PenaltyStep
+from vnce_engine.setting import Setting
+
+_PATH_TOLERANCE = 1e-2
+# n J must be right to a fraction of log n.
+_REFIT_TOLERANCE = 3e-3
+_MAX_CYCLES = 30
+
+
+def extended_bic(
+    objective: float, num_edges: int, num_rows: int, num_columns: int, gamma: float
+) -> float:
+    """Return the criterion, small for a good graph, from the objective in nats a data row."""
+    price = math.log(num_rows) + 4 * gamma * math.log(num_columns)
+    return -2 * num_rows * objective + num_edges * price
+
+
+def choose_by_ebic(
+    setting: Setting, strengths: Sequence[float], gamma: float, progress: Progress
+) -> PenaltyChoice:
+    """Fit the graph of every strength anew without a penalty; return the one of least eBIC.
+
+    The path, from strong to weak, ends before a graph with as many parameters as there are rows,
+    for a fit without a penalty would not be bounded. Raises `ValueError` where none has fewer.
+    """
+    problem = setting.problem
+    num_rows, num_columns = problem.num_rows, problem.observations.num_columns
+    sample = problem.sample()
+    fit = Cycles(setting.start(), progress)
+    steps: list[PenaltyStep] = []
+    refits: list[Tensor] = []
+    for position, strength in enumerate(strengths):
+        progress.enter_part(position / len(strengths), (position + 1) / len(strengths))
+        penalty = setting.penalty(strength, num_rows)
+        fit.run(sample, penalty, setting.region(), _PATH_TOLERANCE, _MAX_CYCLES)
+        edges = num_edges(fit.augmented)
+        if num_parameters(num_columns, edges) >= num_rows:
+            break
+        region = setting.region(graph_of(fit.augmented))
+        refit = Cycles(region.project(fit.augmented), progress)
+        none = setting.penalty(None, num_rows)
+        refit.run(sample, none, region, _REFIT_TOLERANCE, _MAX_CYCLES)
+        objective = refit.objective_path[-1] if refit.objective_path else -math.inf
+        criterion = extended_bic(objective, edges, num_rows, num_columns, gamma)
+        steps.append(PenaltyStep(strength, criterion, None, edges, chosen=False))
+        refits.append(refit.augmented)
+    if not steps:
+        raise ValueError(
+            f"`selection='ebic'` needs a strength that leaves fewer parameters than the {num_rows} "
+            f"rows, got {strengths[0]:g} at most"
+        )
+    best = min(range(len(steps)), key=lambda i: steps[i].criterion)
+    path = tuple(replace(step, chosen=i == best) for i, step in enumerate(steps))
+    return PenaltyChoice(path[best].strength, path, refits[best], graph_of(refits[best]))

@@ -1,0 +1,54 @@
+"""The strengths among which a penalty is chosen."""
+
+import math
+
+import torch
+
+from vnce_engine.mean_field import complete
+from vnce_engine.penalty import REFERENCE_ROWS, PenaltyKind, weakest_safe_strength
+from vnce_engine.problem import num_parameters
+from vnce_engine.progress import Progress
+from vnce_engine.setting import Setting
+from vnce_engine.surface import Surface
+
+# From strong to weak, about 1.8-fold steps; for penalties that leave no exact zeros.
+STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
+# An L1 path starts where the last interaction goes and ends at this share of it.
+_L1_SHARE = 0.02
+_L1_STEPS = 10
+# q starts from the noise's means.
+_SWEEPS = 3
+
+
+def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
+    """Return the grid of a path, from strong to weak."""
+    if setting.kind is not PenaltyKind.L1:
+        return STRENGTHS
+    strongest = strongest_l1(setting, progress)
+    ratio = _L1_SHARE ** (1 / (_L1_STEPS - 1))
+    grid = [strongest * ratio**step for step in range(_L1_STEPS)]
+    problem = setting.problem
+    if num_parameters(problem.observations.num_columns) >= problem.num_rows:
+        weakest = weakest_safe_strength(PenaltyKind.L1)
+        grid = [strength for strength in grid if strength >= weakest] or [weakest]
+    return tuple(grid)
+
+
+def strongest_l1(setting: Setting, progress: Progress) -> float:
+    """Return the strength from which on, about, an L1 penalty leaves no interaction.
+
+    That is the steepest slope of the objective in any kappa_ij at the model of independent columns.
+    """
+    problem, sample = setting.problem, setting.problem.sample()
+    start = setting.start()
+    control = torch.zeros_like(start)
+    for block in sample.blocks:
+        control += complete(block, start, math.log(sample.nu), _SWEEPS).control
+    surface = Surface(
+        sample, control / sample.num_rows, setting.penalty(None, sample.num_rows), setting.region()
+    )
+    slopes = surface.at(start, progress).gradient[:-1, :-1]
+    root = problem.inverse_k0(setting.linear).sqrt()
+    # A pair has two entries.
+    steepest = 2 * (slopes / torch.outer(root, root)).fill_diagonal_(0.0).abs().max()
+    return float(steepest) * problem.num_rows / REFERENCE_ROWS

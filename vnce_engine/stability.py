@@ -1,0 +1,192 @@
+"""Stability selection: the graph of the edges that most half-samples agree on.
+
+Every half-sample gets an L1 path of its own; an edge's inclusion is the share of half-samples that
+have it. Halves come in complementary pairs, and if an edge that should not be there is chosen no
+more often than at random, and its inclusion has a unimodal distribution, then the expected number
+of false edges among those with inclusion >= t is at most
+
+    C q² / p,    C = 1 / (2 (2t - 1 - 1/(2B)))            for t <= 3/4
+                     4 (1 - t + 1/(2B)) / (1 + 1/B)       for t > 3/4
+
+with q the mean number of edges of a half-sample, p the number of pairs of columns and B the number
+of pairs of halves, as long as q <= p / sqrt(3).
+Sources: Meinshausen and Buehlmann (2010), "Stability selection", J. R. Stat. Soc. B 72; Shah and
+Samworth (2013), "Variable selection with error control", J. R. Stat. Soc. B 75, Theorem 2 and
+equation (8).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vnce_engine.choice import PenaltyChoice, graph_of, num_edges
+from vnce_engine.cycles import Cycles
+from vnce_engine.observations import Observations
+from vnce_engine.progress import Progress
+from vnce_engine.result import FitStatus, PenaltyStep, Stability
+from vnce_engine.sample import ContrastiveSample
+from vnce_engine.selection import choose_by_held_out_rows
+from vnce_engine.setting import Setting
+
+# Frequencies from fewer of the half-samples that were asked for would be those of the lucky ones.
+SMALLEST_SHARE_OK = 0.5
+_TOLERANCE = 2e-2
+_MAX_CYCLES = 30
+# A half-sample's path ends beyond this many times the edges that the bound allows on average.
+_OVERSHOOT = 2.0
+
+
+@dataclass(frozen=True)
+class StabilityRule:
+    """How many half-samples, and which edges are stable."""
+
+    num_subsamples: int = 100
+    """Even, since half-samples come in pairs."""
+    threshold: float = 0.9
+    """Inclusion from which an edge is stable; above 1/2."""
+    max_false_edges: float = 1.0
+    """Largest bound on the expected number of false edges."""
+
+    def most_edges(self, num_pairs: int) -> float:
+        """Return the mean number of edges of a half-sample up to which the bound holds."""
+        constant = bound_constant(self.threshold, self.num_subsamples // 2)
+        return min(math.sqrt(num_pairs * self.max_false_edges / constant), num_pairs / math.sqrt(3))
+
+
+def bound_constant(threshold: float, num_halvings: int) -> float:
+    """Return C for a threshold in (1/2 + 1/(4B), 1] and B complementary pairs."""
+    if threshold > 0.75:
+        return 4 * (1 - threshold + 1 / (2 * num_halvings)) / (1 + 1 / num_halvings)
+    return 1 / (2 * (2 * threshold - 1 - 1 / (2 * num_halvings)))
+
+
+def choose_by_stability(
+    setting: Setting, strengths: Sequence[float], rule: StabilityRule, progress: Progress
+) -> PenaltyChoice:
+    """Return the graph of the stable edges at the weakest strength that the bound allows.
+
+    Half-samples that fail are left out and counted by cause. If more than half do, no frequency is
+    given, and the strength is chosen by held-out rows instead.
+    """
+    paths: list[list[Tensor]] = []
+    failures: Counter[str] = Counter()
+    num_columns = setting.problem.observations.num_columns
+    num_pairs = num_columns * (num_columns - 1) // 2
+    most_edges = _OVERSHOOT * rule.most_edges(num_pairs)
+    for position, rows in enumerate(_halves(setting.problem.num_rows, rule, setting)):
+        progress.enter_part(position / rule.num_subsamples, (position + 1) / rule.num_subsamples)
+        try:
+            _refuse_degenerate(setting.problem.observations, rows)
+            sample = setting.problem.subsample(rows)
+            paths.append(_graphs(setting, sample, strengths, most_edges, progress))
+        except _FailedSubsampleError as failure:
+            failures[str(failure)] += 1
+    if len(paths) < SMALLEST_SHARE_OK * rule.num_subsamples:
+        choice = choose_by_held_out_rows(setting, strengths, progress)
+        return replace(choice, stability=_undetermined(rule, len(paths), failures))
+    return _stable(setting, strengths, rule, paths, failures)
+
+
+class _FailedSubsampleError(Exception):
+    """A half-sample that has no graph; the message is the cause."""
+
+
+def _halves(num_rows: int, rule: StabilityRule, setting: Setting) -> Iterator[Tensor]:
+    """Yield the rows of complementary halves, one half after the other."""
+    half = num_rows // 2
+    for _ in range(rule.num_subsamples // 2):
+        order = torch.randperm(num_rows, generator=setting.problem.generator)
+        yield order[:half]
+        yield order[half : 2 * half]
+
+
+def _refuse_degenerate(observations: Observations, rows: Tensor) -> None:
+    values, observed = observations.values[rows], observations.observed[rows]
+    lowest = torch.where(observed, values, torch.inf).min(dim=0).values
+    highest = torch.where(observed, values, -torch.inf).max(dim=0).values
+    if (lowest >= highest).any():
+        raise _FailedSubsampleError("a column without two different observed values")
+
+
+def _graphs(
+    setting: Setting,
+    sample: ContrastiveSample,
+    strengths: Sequence[float],
+    most_edges: float,
+    progress: Progress,
+) -> list[Tensor]:
+    """Return the graph of every strength, from strong to weak, up to the first too large."""
+    cycles = Cycles(setting.start(), progress)
+    graphs: list[Tensor] = []
+    for strength in strengths:
+        penalty = setting.penalty(strength, sample.num_rows)
+        status = cycles.run(sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+        if status is FitStatus.NON_FINITE:
+            raise _FailedSubsampleError("the objective was infinite or undefined")
+        if status is FitStatus.MAX_ITERATIONS:
+            raise _FailedSubsampleError(f"not settled after {_MAX_CYCLES} cycles")
+        graphs.append(graph_of(cycles.augmented))
+        if num_edges(cycles.augmented) > most_edges:
+            break
+    return graphs
+
+
+def _stable(
+    setting: Setting,
+    strengths: Sequence[float],
+    rule: StabilityRule,
+    paths: Sequence[Sequence[Tensor]],
+    failures: Counter[str],
+) -> PenaltyChoice:
+    reached = min(len(path) for path in paths)
+    inclusions = [
+        torch.stack([path[i] for path in paths]).to(torch.float64).mean(dim=0)
+        for i in range(reached)
+    ]
+    num_columns = setting.problem.observations.num_columns
+    num_pairs = num_columns * (num_columns - 1) // 2
+    mean_edges = [float(inclusion.sum()) / 2 for inclusion in inclusions]
+    constant = bound_constant(rule.threshold, max(1, len(paths) // 2))
+    allowed = [i for i, q in enumerate(mean_edges) if q <= rule.most_edges(num_pairs)]
+    chosen = allowed[-1] if allowed else 0
+    graphs = [inclusion >= rule.threshold for inclusion in inclusions]
+    path = tuple(
+        PenaltyStep(
+            strength=strengths[i],
+            criterion=constant * mean_edges[i] ** 2 / num_pairs,
+            standard_error=None,
+            num_edges=int(graphs[i].sum()) // 2,
+            chosen=i == chosen,
+        )
+        for i in range(reached)
+    )
+    stability = Stability(
+        n_requested=rule.num_subsamples,
+        n_ok=len(paths),
+        failures=dict(failures),
+        threshold=rule.threshold,
+        inclusion=inclusions[chosen].numpy(),
+        mean_edges=mean_edges[chosen],
+        expected_false_edges=path[chosen].criterion,
+        reason=None,
+    )
+    return PenaltyChoice(strengths[chosen], path, setting.start(), graphs[chosen], stability)
+
+
+def _undetermined(rule: StabilityRule, num_ok: int, failures: Counter[str]) -> Stability:
+    return Stability(
+        n_requested=rule.num_subsamples,
+        n_ok=num_ok,
+        failures=dict(failures),
+        threshold=rule.threshold,
+        inclusion=None,
+        mean_edges=None,
+        expected_false_edges=None,
+        reason=f"{num_ok} of {rule.num_subsamples} half-samples have a graph, fewer than "
+        f"{SMALLEST_SHARE_OK:.0%}: no frequencies are given, and the strength was chosen by "
+        "held-out rows",
+    )
