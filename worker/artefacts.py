@@ -21,7 +21,7 @@ from worker.fitted import FittedNetwork
 
 
 def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
-    """Yield every file of the result; `worker.result_files.addresses` lists their names."""
+    """Yield every file of the result; `worker.result_files.file_names` lists their names."""
     spec, estimator = fitted.spec, fitted.estimator
     names, transform = spec.variables, spec.model.transform
     rho = estimator.partial_correlation_

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from service.problems import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from service.problems import Problem
 from service.results.edges import Edge
-from worker.result_files import Address
 
 # The service's documents are passed on and printed as they come; their schemas live in `service`.
 JsonObject = dict[str, Any]
@@ -151,10 +150,9 @@ class Client:
         """Return the result document of a job that has succeeded."""
         return self._json("GET", f"/v1/jobs/{job_id}/result")
 
-    def result_file(self, job_id: str, address: Address) -> bytes:
-        """Return the bytes of one file of the result; see `result_files.addresses`."""
-        path = f"/v1/jobs/{job_id}/result/{address.path}"
-        return self._request("GET", path, params=address.query).content
+    def result_file(self, job_id: str, name: str) -> bytes:
+        """Return the bytes of one of the files that the result lists."""
+        return self._request("GET", f"/v1/jobs/{job_id}/result/files/{name}").content
 
     def edges(self, job_id: str, limit: int) -> list[Edge]:
         """Return the strongest pairs of variables, at most `limit` of them."""

@@ -27,7 +27,7 @@ from worker.demo_problems import SEED, DemoProblem, ring_problem, sachs_problem
 from worker.embedded import running_service
 from worker.failures import JobFailedError
 from worker.figures.roc import SCORE_LABELS, roc_svg
-from worker.result_files import RESULT, addresses
+from worker.result_files import RESULT
 
 POLL_SECONDS = 0.25
 NUM_WORKERS = 2
@@ -117,8 +117,7 @@ def _follow(client: Client, waiting: dict[str, Show]) -> None:
 
 
 def _roc(client: Client, job_id: str) -> EdgeROC:
-    address = addresses(has_truth=True)[f"roc/{SCORE}.json"]
-    document = RocRead.model_validate_json(client.result_file(job_id, address))
+    document = RocRead.model_validate_json(client.result_file(job_id, f"roc/{SCORE}.json"))
     return EdgeROC(
         fpr=tuple(document.fpr),
         tpr=tuple(document.tpr),
@@ -162,8 +161,7 @@ def _write_files(
     problem: DemoProblem,
     folder: Path,
 ) -> None:
-    served = addresses(has_truth=True)
-    fetched = {name: client.result_file(job_id, served[source]) for name, source in FILES.items()}
+    fetched = {name: client.result_file(job_id, source) for name, source in FILES.items()}
     made = {
         "roc.svg": roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}"),
         RESULT: to_json(client.result(job_id)).encode(),

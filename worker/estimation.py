@@ -20,7 +20,7 @@ from worker.builders import Estimator, build_estimator
 from worker.encoding import encode
 from worker.failures import FitCancelledError, JobFailedError
 from worker.fitted import FittedNetwork
-from worker.result_files import addresses
+from worker.result_files import file_names
 from worker.truth import Pair, pair
 
 __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
@@ -83,7 +83,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
 
 def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
     artefacts: list[Artefact] = []
-    num_expected = len(addresses(has_truth=fitted.truth is not None))
+    num_expected = len(file_names(has_truth=fitted.truth is not None))
     for artefact in make_artefacts(fitted):
         artefacts.append(artefact)
         done = len(artefacts) / (num_expected + 1)

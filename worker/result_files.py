@@ -1,39 +1,22 @@
-"""The files of a result by their names, and where the API hands out each of them."""
-
-from typing import NamedTuple
+"""The files of an estimation's result by their names."""
 
 from service.results.formats import GraphFormat, TableFormat
 from service.results.vocabulary import EdgeScore, Figure
 
+# The document itself, beside its files.
 RESULT = "result.json"
 _TABLES = ("precision", "partial-correlations", "imputations")
 
 
-class Address(NamedTuple):
-    """A path below a job's result, and the query that goes with it."""
+def file_names(*, has_truth: bool) -> list[str]:
+    """Return every file of an estimation's result except `RESULT`.
 
-    path: str
-    query: dict[str, str]
-
-
-def addresses(*, has_truth: bool) -> dict[str, Address]:
-    """Return every file of a result except `RESULT` itself, by name.
-
-    The names are those that the worker gives its artefacts. ROC curves exist where the job had a
-    true graph to be scored against.
+    ROC curves exist where the job had a true graph to be scored against.
     """
-    files = {"objective.csv": Address("objective/content", {})}
-    for stem in _TABLES:
-        files[f"{stem}.json"] = Address(stem, {})
-        for table_format in TableFormat:
-            query = {"format": table_format.value}
-            files[f"{stem}.{table_format}"] = Address(f"{stem}/content", query)
-    for graph_format in GraphFormat:
-        files[f"graph.{graph_format}"] = Address("graph/content", {"format": graph_format.value})
-    for figure in Figure:
-        if has_truth or figure is not Figure.ROC:
-            files[f"figures/{figure}.svg"] = Address(f"figures/{figure}.svg", {})
+    names = ["objective.csv"]
+    names += [f"{stem}.{ending}" for stem in _TABLES for ending in ("json", *TableFormat)]
+    names += [f"graph.{graph_format}" for graph_format in GraphFormat]
+    names += [f"figures/{figure}.svg" for figure in Figure if has_truth or figure is not Figure.ROC]
     if has_truth:
-        for score in EdgeScore:
-            files[f"roc/{score}.json"] = Address("roc", {"score": score.value})
-    return files
+        names += [f"roc/{score}.json" for score in EdgeScore]
+    return names

@@ -20,6 +20,15 @@ class SimulatedGraph(StrEnum):
     HUB = "hub"
 
 
+class ExperimentName(StrEnum):
+    """Experiments of the paper."""
+
+    POSTERIOR_TOY = "posterior-toy"
+    MIXTURE_EM = "mixture-em"
+    MIXTURE_POPULATION = "mixture-population"
+    GRAPH_RECOVERY = "graph-recovery"
+
+
 class ExperimentScale(StrEnum):
     """How large an experiment is."""
 

@@ -101,7 +101,7 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     assert job.state == models.JobState.SUCCEEDED, job.error
 
     result = load("api.results.get_result").sync(job.id, client=api)
-    assert isinstance(result, models.ResultRead)
+    assert isinstance(result, models.EstimationResultRead)
     assert result.names == ["a", "b", "c", "d", "e"]
     assert result.seed == 7
     matrix = load("api.results.get_precision").sync(job.id, client=api)

@@ -5,7 +5,6 @@ import pytest
 
 from service.problems import ProblemCode, problem_document
 from worker.client import Client, ServiceProblemError, ServiceUnreachableError
-from worker.result_files import Address
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -71,9 +70,9 @@ def test_options_that_were_not_chosen_are_not_sent() -> None:
     assert client_of(echo).jobs(state="queued", tag=None)["query"] == "state=queued"
 
 
-def test_a_result_file_is_asked_for_in_its_format() -> None:
+def test_a_result_file_is_asked_for_by_its_name() -> None:
     def echo(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, content=request.url.raw_path)
 
-    content = client_of(echo).result_file("job_1", Address("graph/content", {"format": "graphml"}))
-    assert content == b"/v1/jobs/job_1/result/graph/content?format=graphml"
+    content = client_of(echo).result_file("job_1", "figures/network.svg")
+    assert content == b"/v1/jobs/job_1/result/files/figures/network.svg"

@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from service.problems import Problem, ProblemCode, ProblemError, problem_document
-from worker.cli import datasets, jobs, local
+from worker.cli import datasets, jobs, local, other_jobs
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
 from worker.client import ServiceProblemError, ServiceUnreachableError
@@ -80,6 +80,9 @@ app.command(
 app.command(rich_help_panel=_HERE, epilog="Example: vnce serve --data ~/vnce-data --workers 2")(
     local.serve
 )
+app.command(rich_help_panel=_HERE, epilog="Example: vnce reproduce mixture-population --quick")(
+    local.reproduce
+)
 app.add_typer(
     datasets.app,
     name="datasets",
@@ -90,6 +93,12 @@ app.command(
     rich_help_panel=_SERVICE,
     epilog="Example: vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait",
 )(jobs.submit)
+app.command(
+    rich_help_panel=_SERVICE, epilog="Example: vnce simulate hub --missing 0.3 --seed 1 --wait"
+)(other_jobs.simulate)
+app.command(
+    rich_help_panel=_SERVICE, epilog="Example: vnce score job_9a3c… --truth graph.csv --wait"
+)(other_jobs.score)
 app.command(rich_help_panel=_SERVICE, epilog="Example: vnce wait job_9a3c…")(jobs.wait)
 app.command(
     rich_help_panel=_SERVICE,

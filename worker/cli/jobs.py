@@ -11,6 +11,7 @@ from service.results.schemas import EstimationResult
 from worker.cli import options
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, ModelChoices, Url, job_document
+from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import (
     ERR,
     OUT,
@@ -23,7 +24,7 @@ from worker.cli.progress import board, show_job
 from worker.cli.result_folder import write_files, write_result
 from worker.cli.summary import NUM_TOP_EDGES, exit_code, print_summary
 from worker.client import Client, JsonObject
-from worker.result_files import RESULT, addresses
+from worker.result_files import RESULT
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 
@@ -80,7 +81,7 @@ def submit(
             return
         job = client.submit(body)
         if wait:
-            raise typer.Exit(_wait(client, job["id"], as_json))
+            raise typer.Exit(wait_for(client, job["id"], as_json))
     if as_json:
         print_json(job)
     else:
@@ -93,7 +94,7 @@ def wait(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
     Ends with 0 if the fit converged, 3 if it did not, 4 if the job was cancelled, 1 if it failed.
     """
     with Client.connect(url) as client:
-        raise typer.Exit(_wait(client, job, as_json))
+        raise typer.Exit(wait_for(client, job, as_json))
 
 
 def get(
@@ -112,18 +113,16 @@ def get(
     ] = None,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Fetch a job's result: its document, matrices, graph files, figures."""
+    """Fetch a job's result: its document, matrices, graph files, figures, data."""
     with Client.connect(url) as client:
         result = client.result(job)
-        files = addresses(has_truth=bool(result["links"]["roc"]))
+        files = [file["name"] for file in result["files"]]
         wanted = names or ([RESULT, *files] if out else [RESULT])
         if unknown := [name for name in wanted if name not in {RESULT, *files}]:
             known = ", ".join([RESULT, *files])
             raise typer.BadParameter(f"this result has no {unknown[0]!r}; it has {known}")
         contents = {
-            name: to_json(result).encode()
-            if name == RESULT
-            else client.result_file(job, files[name])
+            name: to_json(result).encode() if name == RESULT else client.result_file(job, name)
             for name in wanted
         }
     if out is None:
@@ -161,7 +160,7 @@ def jobs(
     if as_json:
         print_json(page)
         return
-    headings = ("id", "state", "done", "estimator", "dataset", "tag", "created")
+    headings = ("id", "state", "done", "what", "dataset", "tag", "created")
     OUT.print(listing(headings, (_job_row(job) for job in page["items"])))
     if page["next_cursor"]:
         OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
@@ -178,7 +177,8 @@ def cancel(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
         OUT.print(f"{job}: {ending}", highlight=False)
 
 
-def _wait(client: Client, job_id: str, as_json: bool) -> ExitCode:
+def wait_for(client: Client, job_id: str, as_json: bool) -> ExitCode:
+    """Show a job's progress until it has ended, and what came of it; return the exit status."""
     try:
         with board(ERR) as add:
             show = add(job_id)
@@ -200,12 +200,15 @@ def _wait(client: Client, job_id: str, as_json: bool) -> ExitCode:
 
 def _sum_up(client: Client, job: JsonObject, as_json: bool) -> ExitCode:
     document = client.result(job["id"])
-    result = EstimationResult.model_validate(document)
     if as_json:
         print_json(document)
-    else:
-        edges = client.edges(job["id"], limit=NUM_TOP_EDGES)
-        print_summary(OUT, result, edges)
+    if document["kind"] != "estimation":
+        if not as_json:
+            print_other_summary(OUT, document)
+        return ExitCode.OK
+    result = EstimationResult.model_validate(document)
+    if not as_json:
+        print_summary(OUT, result, client.edges(job["id"], limit=NUM_TOP_EDGES))
     return exit_code(result)
 
 
@@ -216,8 +219,18 @@ def _job_row(job: JsonObject) -> tuple[object, ...]:
         job["id"],
         job["state"],
         f"{fraction:.0%}",
-        spec["estimator"]["kind"],
-        spec["dataset_id"],
+        _about(spec),
+        spec.get("dataset_id"),
         spec["tag"],
         job["created_at"],
     )
+
+
+def _about(spec: JsonObject) -> str:
+    match spec["kind"]:
+        case "estimation":
+            return str(spec["estimator"]["kind"])
+        case "experiment" | "experiment-part":
+            return str(spec["experiment"]["name"])
+        case kind:
+            return str(kind)

@@ -1,15 +1,18 @@
-"""`vnce fit`, `serve` and `demo`: what runs on this machine.
+"""`vnce fit`, `serve`, `demo` and `reproduce`: what runs on this machine.
 
 Each imports what it runs inside its function: torch, matplotlib and the servers take seconds to
 load, which no other command and no `--help` should wait for.
 """
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from service.datasets.vocabulary import RequestedFormat
+from service.jobs.specs.base import MAX_SEED
+from service.jobs.vocabulary import ExperimentName
 from worker import threads
 from worker.cli import options
 from worker.cli.exit_codes import ExitCode
@@ -56,6 +59,69 @@ def demo(
     except ServeError as error:
         print_error(str(error))
         raise typer.Exit(ExitCode.FAILED) from error
+
+
+def reproduce(
+    name: Annotated[
+        ExperimentName, typer.Argument(metavar="NAME", help=f"One of {', '.join(ExperimentName)}.")
+    ],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version, of two minutes on two cores.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of every draw.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            file_okay=False,
+            help="Folder that the files go to.",
+            show_default="vnce-reproduction/NAME",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that share the parts, without --url.")
+    ] = 2,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            help="Address of a running service to use.",
+            show_default="one is started for the purpose",
+        ),
+    ] = None,
+) -> None:
+    """Reproduce an experiment of the paper: data, tables and figure.
+
+    posterior-toy: Figures 1 and 2. mixture-em: Figure 3. mixture-population: Figure 4.
+    graph-recovery: Figure 5.
+    """
+    threads.limit(1)
+    from worker import embedded  # noqa: PLC0415 - see the module's docstring
+    from worker import reproduce as runs  # noqa: PLC0415 - see the module's docstring
+    from worker.client import Client  # noqa: PLC0415 - see the module's docstring
+
+    body = {
+        "kind": "experiment",
+        "experiment": {"name": name.value},
+        "scale": "quick" if quick else "full",
+        "seed": seed,
+    }
+    seconds = runs.estimate_seconds(body)
+    OUT.print(
+        f"{name}: about {seconds:.0f} s of CPU time, {seconds / workers / 60:.1f} min on "
+        f"{workers} cores.",
+        highlight=False,
+    )
+    folder = out or Path("vnce-reproduction") / name.value
+    with ExitStack() as stack:
+        if url is None:
+            try:
+                url = stack.enter_context(embedded.running_service(workers=workers)).url
+            except embedded.ServeError as error:
+                print_error(str(error))
+                raise typer.Exit(ExitCode.FAILED) from error
+        client = stack.enter_context(Client.connect(url))
+        runs.reproduce(client, body, folder, OUT)
 
 
 def fit(

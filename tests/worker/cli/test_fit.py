@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import Result
 
-from worker.result_files import addresses
+from worker.result_files import file_names
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
@@ -39,7 +39,7 @@ def test_every_file_is_written_and_the_ending_told(vnce: Vnce, table: Path, tmp_
     out = tmp_path / "result"
     done = vnce("fit", table, "--out", out, *QUICK)
     assert done.exit_code == 0, done.output
-    assert written(out) == {"result.json", *addresses(has_truth=False)}
+    assert written(out) == {"result.json", *file_names(has_truth=False)}
     assert "converged" in done.output
     assert "missing completely at random" in " ".join(done.output.split())
 
@@ -49,7 +49,7 @@ def test_a_true_graph_is_scored_against(vnce: Vnce, table: Path, tmp_path: Path)
     truth.write_text("source,target\na,b\n")
     done = vnce("fit", table, "--out", tmp_path / "r", "--truth", truth, *QUICK)
     assert done.exit_code == 0, done.output
-    assert written(tmp_path / "r") == {"result.json", *addresses(has_truth=True)}
+    assert written(tmp_path / "r") == {"result.json", *file_names(has_truth=True)}
     assert "AUC by abs_partial_correlation" in done.output
 
 
@@ -59,7 +59,7 @@ def test_nothing_of_an_earlier_result_stays_behind(vnce: Vnce, table: Path, tmp_
     (out / "roc" / "precision.json").write_text("of an earlier fit with a true graph")
     (out / "notes.txt").write_text("mine")
     assert vnce("fit", table, "--out", out, *QUICK).exit_code == 0
-    assert written(out) == {"notes.txt", "result.json", *addresses(has_truth=False)}
+    assert written(out) == {"notes.txt", "result.json", *file_names(has_truth=False)}
 
 
 def test_json_output_is_the_result_and_nothing_else(

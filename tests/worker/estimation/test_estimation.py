@@ -19,7 +19,7 @@ from worker.estimation import (
     estimate,
 )
 from worker.fitted import to_array
-from worker.result_files import addresses
+from worker.result_files import file_names
 
 MakeRequest = Callable[..., EstimationRequest]
 RING = [["a", "体重"], ["体重", "=c"], ["=c", "d d"], ["a", "d d"]]
@@ -88,7 +88,7 @@ def test_every_file_that_the_api_hands_out_is_made_and_no_other(
     make_request: MakeRequest, truth: list[list[str]] | None
 ) -> None:
     outcome = estimate(make_request(ground_truth=truth), ignore)
-    assert set(files_of(outcome)) == set(addresses(has_truth=truth is not None))
+    assert set(files_of(outcome)) == set(file_names(has_truth=truth is not None))
 
 
 def test_files_have_the_media_types_that_the_api_declares(outcome: Outcome) -> None:

@@ -1,0 +1,58 @@
+"""What came of a job that is no estimation, in a few lines."""
+
+from rich.console import Console
+
+from worker.cli.printing import listing
+from worker.client import JsonObject
+
+# Longer tables are files of the result.
+_MOST_ROWS = 60
+
+
+def print_other_summary(console: Console, document: JsonObject) -> None:
+    """Print the result of a simulation, a scoring or an experiment."""
+    match document["kind"]:
+        case "simulation":
+            console.print(
+                f"{document['dataset_id']}: {document['n_rows']} rows, "
+                f"{len(document['names'])} variables, {document['n_missing']} cells missing; its "
+                f"true graph of {document['n_edges']} edges is attached.",
+                highlight=False,
+            )
+        case "scoring":
+            rows = [(score["score"], *_score(score)) for score in document["scores"]]
+            console.print(listing(("score", "AUC", "average precision"), rows))
+        case "experiment":
+            _print_experiment(console, document)
+        case _:
+            console.print(document["label"], markup=False, highlight=False)
+
+
+def _score(score: JsonObject) -> tuple[str, str]:
+    if score["auc"] is None:
+        return score["reason"], ""
+    return f"{score['auc']:.3f}", f"{score['average_precision']:.3f}"
+
+
+def _print_experiment(console: Console, document: JsonObject) -> None:
+    for table in document["tables"]:
+        rows = [[_text(value) for value in row] for row in table["rows"][:_MOST_ROWS]]
+        console.print(table["title"], style="bold", markup=False, highlight=False)
+        console.print(listing(table["columns"], rows))
+        if left := len(table["rows"]) - len(rows):
+            console.print(f"… and {left} more in tables/{table['name']}.csv", highlight=False)
+    console.print(
+        f"{document['n_succeeded']} of {document['n_parts']} parts succeeded, on "
+        f"{document['n_workers']} worker process(es), in {document['part_seconds']:.0f} s of CPU "
+        f"time; seed {document['seed']}.",
+        highlight=False,
+    )
+    for failure in document["failures"]:
+        reason = "cancelled" if failure["error"] is None else failure["error"]["detail"]
+        console.print(f"no result: {failure['label']}: {reason}", markup=False, highlight=False)
+
+
+def _text(value: str | float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
