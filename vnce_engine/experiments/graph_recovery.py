@@ -6,7 +6,7 @@ Source: Rhodes and Gutmann (2019), Section 5.2.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
+from vnce_engine.experiments.recovery_summary import differences, medians
 from vnce_engine.metrics import edge_roc
 from vnce_engine.progress import FitCancelledError, OnStep
 from vnce_engine.result import FitStatus, FitStep
@@ -30,7 +31,8 @@ GRAPHS: dict[str, Callable[[int, np.random.Generator], FloatArray]] = {
     "ring": ring_precision,
     "hub": hub_precision,
 }
-SCORES = ("auc_abs", "auc_signed")
+# Returns seconds; differences count.
+Clock = Callable[[], float]
 
 
 def simulate(
@@ -47,6 +49,36 @@ def simulate(
     return precision, mask_completely_at_random(X, fraction, rng)
 
 
+def compare(
+    truth: FloatArray,
+    X: FloatArray,
+    estimators: Sequence[str],
+    on_step: OnStep | None = None,
+    clock: Clock | None = None,
+) -> list[dict[str, Scalar]]:
+    """Fit every named estimator to a table X (n, d) whose K is `truth` (d, d); a line each.
+
+    A line holds AUCs by |K_ij| and by K_ij, the mean squared error of K_ij over pairs, seconds by
+    the `clock` (None without one), how the fit ended, and why an estimator refused the table.
+    Raises `FitCancelledError` if `on_step` returns True.
+    """
+    lines: list[dict[str, Scalar]] = []
+    for done, name in enumerate(estimators):
+        report = _within(on_step, done, len(estimators), name)
+        started = None if clock is None else clock()
+        scores, status, reason = _fit_and_score(name, truth, X, report)
+        lines.append(
+            {
+                "estimator": name,
+                **scores,
+                "seconds": None if clock is None or started is None else clock() - started,
+                "status": status,
+                "reason": reason,
+            }
+        )
+    return lines
+
+
 @dataclass(frozen=True)
 class GraphRecovery:
     """The experiment; a part is one data set of one graph with one share of missing cells.
@@ -60,23 +92,26 @@ class GraphRecovery:
     fractions: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
     num_data_sets: int = 10
     estimators: tuple[str, ...] = tuple(ESTIMATORS)
+    """Names in `ESTIMATORS`; summaries compare the first with the others."""
     num_columns: int = 20
     num_rows: int = 1000
     seed: int = 0
+    clock: Clock | None = field(default=None, compare=False, repr=False)
+    """Returns CPU seconds; the engine has no clock of its own."""
 
     def __post_init__(self) -> None:
-        for field, known in (("graphs", GRAPHS), ("estimators", ESTIMATORS)):
-            for name in getattr(self, field):
+        for option, known in (("graphs", GRAPHS), ("estimators", ESTIMATORS)):
+            for name in getattr(self, option):
                 if name not in known:
-                    raise ValueError(f"`{field}` must be among {', '.join(known)}, got {name!r}")
+                    raise ValueError(f"`{option}` must be among {', '.join(known)}, got {name!r}")
 
     @classmethod
     def quick(cls, seed: int = 0) -> "GraphRecovery":
         """Return a version of two minutes on two cores."""
         return cls(
             fractions=(0.0, 0.3, 0.5),
-            num_data_sets=3,
-            estimators=("vnce", "nce-mean", "nce-mean-paper"),
+            num_data_sets=5,
+            estimators=("vnce", "nce-mean", "nce-mean-penalised", "nce-zero"),
             seed=seed,
         )
 
@@ -89,34 +124,21 @@ class GraphRecovery:
         )
 
     def run(self, index: int, on_step: OnStep | None = None) -> tuple[Row, ...]:
-        """Fit every estimator to the data set of a part; a row each.
-
-        Rows hold AUCs by |K_ij| and by K_ij, the mean squared error of K_ij over pairs, and how
-        the fit ended.
-        """
-        graph, fraction, data_set = self._cells()[index]
-        truth, X = simulate(graph, fraction, self.seed + data_set, self.num_columns, self.num_rows)
-        rows = []
-        for done, name in enumerate(self.estimators):
-            report = _within(on_step, done, len(self.estimators), name)
-            K, status = ESTIMATORS[name].fit(X, report)
-            if status == FitStatus.CANCELLED:
-                raise FitCancelledError
-            rows.append(
-                {
-                    "graph": graph,
-                    "missing": fraction,
-                    "data_set": data_set,
-                    "estimator": name,
-                    **_scores(K, truth),
-                    "status": status,
-                }
-            )
-        return tuple(rows)
+        """Return a row for every estimator on the data set of a part, see `compare`."""
+        graph, fraction, i = self._cells()[index]
+        truth, X = simulate(graph, fraction, self.seed + i, self.num_columns, self.num_rows)
+        lines = compare(truth, X, self.estimators, on_step, self.clock)
+        return tuple({"graph": graph, "missing": fraction, "data_set": i, **line} for line in lines)
 
     def summarise(self, rows: Sequence[Row]) -> tuple[SummaryTable, ...]:
         """Return medians and quartiles of every cell, and differences from the first estimator."""
-        return (self._medians(rows), self._differences(rows))
+        groups = [
+            (graph, fraction, name)
+            for graph in self.graphs
+            for fraction in self.fractions
+            for name in self.estimators
+        ]
+        return (medians(rows, groups), differences(rows, groups, self.estimators[0]))
 
     def _cells(self) -> list[tuple[str, float, int]]:
         return [
@@ -126,88 +148,23 @@ class GraphRecovery:
             for fraction in self.fractions
         ]
 
-    def _medians(self, rows: Sequence[Row]) -> SummaryTable:
-        lines: list[tuple[Scalar, ...]] = []
-        for graph, fraction, name in self._groups():
-            values = _of(rows, graph, fraction, name)
-            if not values:
-                continue
-            line: list[Scalar] = [graph, fraction, name, len(values)]
-            for score in SCORES:
-                low, median, high = np.quantile(
-                    [value[score] for value in values], (0.25, 0.5, 0.75)
-                )
-                line += [float(median), float(low), float(high)]
-            line.append(float(np.median([value["mse"] for value in values])))
-            lines.append(tuple(line))
-        columns = _columns("", "_q1", "_q3")
-        return SummaryTable(
-            "medians",
-            "Area under the ROC curve by |K| and by K: medians and quartiles over data sets",
-            (*columns, "mse"),
-            tuple(lines),
-        )
 
-    def _differences(self, rows: Sequence[Row]) -> SummaryTable:
-        """Return mean paired differences: by how much the first estimator is ahead."""
-        first, *others = self.estimators
-        lines: list[tuple[Scalar, ...]] = []
-        for graph, fraction, name in self._groups():
-            if name not in others:
-                continue
-            ours = {row["data_set"]: row for row in _of(rows, graph, fraction, first)}
-            pairs = [
-                (ours[row["data_set"]], row)
-                for row in _of(rows, graph, fraction, name)
-                if row["data_set"] in ours
-            ]
-            if len(pairs) < 2:
-                continue
-            line: list[Scalar] = [graph, fraction, name, len(pairs)]
-            for score in SCORES:
-                ahead = np.array([_number(a[score]) - _number(b[score]) for a, b in pairs])
-                line += [float(ahead.mean()), float(ahead.std(ddof=1) / len(pairs) ** 0.5)]
-            lines.append(tuple(line))
-        columns = _columns("_ahead", "_se")
-        return SummaryTable(
-            "differences",
-            f"By how much {first} is ahead of each other estimator: mean over data sets, "
-            "standard error",
-            columns,
-            tuple(lines),
-        )
-
-    def _groups(self) -> list[tuple[str, float, str]]:
-        return [
-            (graph, fraction, name)
-            for graph in self.graphs
-            for fraction in self.fractions
-            for name in self.estimators
-        ]
-
-
-def _columns(*endings: str) -> tuple[str, ...]:
-    of_scores = (f"{score}{ending}" for score in SCORES for ending in endings)
-    return ("graph", "missing", "estimator", "data_sets", *of_scores)
-
-
-def _scores(K: FloatArray, truth: FloatArray) -> dict[str, Scalar]:
+def _fit_and_score(
+    name: str, truth: FloatArray, X: FloatArray, on_step: OnStep | None
+) -> tuple[dict[str, Scalar], str, str | None]:
+    try:
+        K, status = ESTIMATORS[name].fit(X, on_step)
+    except ValueError as refusal:  # such as: too few complete rows
+        return dict.fromkeys(("auc_abs", "auc_signed", "mse")), "refused", str(refusal)
+    if status is FitStatus.CANCELLED:
+        raise FitCancelledError
     pairs = np.triu_indices(len(K), k=1)
-    return {
+    scores: dict[str, Scalar] = {
         "auc_abs": edge_roc(np.abs(K), truth != 0).auc,
         "auc_signed": edge_roc(K, truth != 0).auc,
         "mse": float(np.mean((K - truth)[pairs] ** 2)),
     }
-
-
-def _of(rows: Sequence[Row], graph: str, fraction: float, name: str) -> list[Row]:
-    wanted = (graph, fraction, name)
-    return [row for row in rows if (row["graph"], row["missing"], row["estimator"]) == wanted]
-
-
-def _number(value: Scalar) -> float:
-    assert isinstance(value, float)  # a score: both graphs have edges and gaps
-    return value
+    return scores, str(status), None
 
 
 def _within(on_step: OnStep | None, done: int, total: int, name: str) -> OnStep | None:

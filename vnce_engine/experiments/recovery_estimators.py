@@ -30,24 +30,29 @@ class RecoveryEstimator:
         return estimator.precision_, estimator.status_
 
 
+def _vnce(**options: Any) -> Callable[[], TruncatedGaussianVNCE]:
+    return lambda: TruncatedGaussianVNCE(random_state=0, **options)
+
+
+def _nce(**options: Any) -> Callable[[], TruncatedGaussianNCE]:
+    return lambda: TruncatedGaussianNCE(random_state=0, **options)
+
+
+# The paper's form of NCE: no linear term and no penalty.
+_PAPERS: dict[str, Any] = {"linear": "zero", "penalty": None}
+
 ESTIMATORS: dict[str, RecoveryEstimator] = {
-    "vnce": RecoveryEstimator("VNCE", lambda: TruncatedGaussianVNCE(random_state=0), seconds=1.5),
-    "vnce-paper": RecoveryEstimator(
-        "VNCE, paper's recipe",
-        lambda: TruncatedGaussianVNCE(preset="paper", random_state=0),
-        seconds=7.0,
+    "vnce": RecoveryEstimator("VNCE", _vnce(), 1.6),
+    "vnce-ridge": RecoveryEstimator("VNCE, ridge", _vnce(penalty_kind="ridge"), 1.6),
+    "vnce-paper": RecoveryEstimator("VNCE, paper's recipe", _vnce(preset="paper"), 8.0),
+    "nce-mean": RecoveryEstimator("NCE, mean-filled", _nce(imputation="mean", **_PAPERS), 0.2),
+    "nce-mean-penalised": RecoveryEstimator(
+        "NCE, mean-filled, penalised", _nce(imputation="mean"), 0.7
     ),
-    "nce-mean": RecoveryEstimator(
-        "NCE, mean-filled", lambda: TruncatedGaussianNCE(random_state=0), seconds=1.0
-    ),
-    "nce-mean-paper": RecoveryEstimator(
-        "NCE, mean-filled, as in the paper",
-        lambda: TruncatedGaussianNCE(linear="zero", penalty=None, random_state=0),
-        seconds=0.3,
-    ),
-    "nce-zero": RecoveryEstimator(
-        "NCE, zero-filled",
-        lambda: TruncatedGaussianNCE(imputation="zero", random_state=0),
-        seconds=1.0,
+    "nce-zero": RecoveryEstimator("NCE, zero-filled", _nce(imputation="zero", **_PAPERS), 0.2),
+    "nce-noise": RecoveryEstimator("NCE, noise-filled", _nce(imputation="noise", **_PAPERS), 0.2),
+    # Few complete rows are left, and without a penalty too few for so many parameters.
+    "nce-drop": RecoveryEstimator(
+        "NCE, complete rows", _nce(imputation="drop", linear="zero"), 0.2
     ),
 }

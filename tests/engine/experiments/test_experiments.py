@@ -18,7 +18,7 @@ SMALL: list[Experiment] = [
     GraphRecovery(
         fractions=(0.3,),
         num_data_sets=2,
-        estimators=("nce-mean-paper", "nce-zero"),
+        estimators=("nce-mean", "nce-zero"),
         num_columns=6,
         num_rows=120,
     ),
@@ -85,6 +85,34 @@ def test_one_seed_gives_one_graph_whatever_the_share_of_missing_cells() -> None:
 def test_unknown_estimators_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"`estimators` must be among vnce, .*, got 'magic'"):
         GraphRecovery(estimators=("magic",))
+
+
+def test_a_refused_table_is_counted_and_says_why() -> None:
+    # A row of five columns is complete with probability 1/32; the estimator wants six of them.
+    experiment = GraphRecovery(
+        graphs=("ring",),
+        fractions=(0.5,),
+        num_data_sets=1,
+        estimators=("nce-mean", "nce-drop"),
+        num_columns=5,
+        num_rows=40,
+    )
+    rows = experiment.run(0)
+    assert rows[1]["status"] == "refused"
+    assert "complete rows" in str(rows[1]["reason"])
+    assert rows[1]["auc_abs"] is None
+    medians, _ = experiment.summarise(rows)
+    columns = medians.columns.index("data_sets"), medians.columns.index("refused")
+    assert [[row[i] for i in columns] for row in medians.rows] == [[1, 0], [0, 1]]
+
+
+def test_seconds_are_those_of_the_clock() -> None:
+    ticks = iter(range(100))
+    experiment = GraphRecovery(
+        estimators=("nce-mean",), num_columns=5, num_rows=60, clock=lambda: float(next(ticks))
+    )
+    (row,) = experiment.run(0)
+    assert row["seconds"] == 1.0
 
 
 @pytest.mark.slow
