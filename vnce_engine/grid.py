@@ -13,9 +13,11 @@ from vnce_engine.surface import Surface
 
 # From strong to weak, about 1.8-fold steps; for penalties that leave no exact zeros.
 STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
-# An L1 path starts where the last interaction goes and ends at this share of it.
-_L1_SHARE = 0.02
-_L1_STEPS = 10
+# An L1 path starts where the last interaction goes, and ends at this share of it over the root of
+# the number of rows, as the noise in slopes falls; it never ends before a tenth.
+_L1_SHARE = 1.6
+_L1_LARGEST_SHARE = 0.1
+_L1_STEPS = 12
 # q starts from the noise's means.
 _SWEEPS = 3
 
@@ -25,9 +27,9 @@ def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
     if setting.kind is not PenaltyKind.L1:
         return STRENGTHS
     strongest = strongest_l1(setting, progress)
-    ratio = _L1_SHARE ** (1 / (_L1_STEPS - 1))
-    grid = [strongest * ratio**step for step in range(_L1_STEPS)]
     problem = setting.problem
+    share = min(_L1_LARGEST_SHARE, _L1_SHARE / math.sqrt(problem.num_rows))
+    grid = [strongest * share ** (step / (_L1_STEPS - 1)) for step in range(_L1_STEPS)]
     if num_parameters(problem.observations.num_columns) >= problem.num_rows:
         weakest = weakest_safe_strength(PenaltyKind.L1)
         grid = [strength for strength in grid if strength >= weakest] or [weakest]

@@ -46,39 +46,51 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
     preconditioner = GaussianPreconditioner.of(
         replace(curvature, is_free=region.estimated()), region.has_linear
     )
-    direction = _direction_within_orthant(point, curvature, preconditioner, progress)
-    moved = _line_search(point, direction, progress)
+    target = _target(point, curvature, preconditioner, progress)
+    moved = _line_search(point, target, progress)
     return NewtonStep(moved, _restricted(preconditioner, moved.is_free())(moved.gradient))
 
 
-def _direction_within_orthant(
+def _target(
     point: SurfacePoint,
     curvature: Curvature,
     preconditioner: GaussianPreconditioner,
     progress: Progress,
 ) -> Tensor:
-    """Return Newton's direction; interactions that would cross a kink at zero go to it instead.
+    """Return where Newton's method leads within the region, and within the penalty's orthant.
 
-    The others' equations are solved anew, given where those go, until no more would cross. Without
-    this, projection bends the direction, and an L1 fit takes four times as many cycles.
+    Interactions that would cross a kink at zero are sent there instead, and the others' equations
+    solved anew, given where those go, until no more would cross: an L1 fit then takes a quarter of
+    the cycles that it takes if crossings are only cut off. The way from `point` to the target
+    starts uphill.
     """
+    target: Tensor | None = None
     held = torch.zeros_like(point.augmented)
     is_free = curvature.is_free
     for _ in range(_MAX_FACES):
-        face = replace(curvature, is_free=is_free)
         gradient = point.gradient
         if is_free is not curvature.is_free:
             gradient = gradient - curvature.product(held, progress)
+        face = replace(curvature, is_free=is_free)
         solved = _newton_direction(
             gradient * is_free, face, _restricted(preconditioner, is_free), progress
         )
-        direction = held + solved
-        crossing = point.crossing(point.augmented + direction) & is_free
+        free_target = point.augmented + held + solved
+        projected = point.project(free_target)
+        if ((projected - point.augmented) * point.gradient).sum() > 0:
+            target = projected
+        crossing = point.crossing(free_target) & is_free
         if not crossing.any():
             break
         held = torch.where(crossing, -point.augmented, held)
         is_free = is_free & ~crossing
-    return direction
+    return _steepest(point, curvature) if target is None else target
+
+
+def _steepest(point: SurfacePoint, curvature: Curvature) -> Tensor:
+    """Return where every free entry would go if it moved alone."""
+    alone = torch.where(curvature.is_free, point.gradient / curvature.diagonal(), 0.0)
+    return point.project(point.augmented + alone)
 
 
 def _restricted(preconditioner: GaussianPreconditioner, is_free: Tensor) -> GaussianPreconditioner:
@@ -112,14 +124,13 @@ def _newton_direction(
     return 0.5 * (direction + direction.mT)
 
 
-def _line_search(point: SurfacePoint, direction: Tensor, progress: Progress) -> SurfacePoint:
-    """Return the first of ever shorter steps that gains enough, or `point` when none does."""
-    step = 1.0
+def _line_search(point: SurfacePoint, target: Tensor, progress: Progress) -> SurfacePoint:
+    """Return the first of ever shorter steps to `target` that gains enough, or `point` if none."""
+    way, step = target - point.augmented, 1.0
+    promised = (way * point.gradient).sum()
     for _ in range(_MAX_HALVINGS):
-        target = point.project(point.augmented + step * direction)
-        moved = point.surface.at(target, progress)
-        promised = ((target - point.augmented) * point.gradient).sum()
-        if moved.value > point.value + _SUFFICIENT_GAIN * promised.clamp(min=0):
+        moved = point.surface.at(point.augmented + step * way, progress)
+        if moved.value > point.value + _SUFFICIENT_GAIN * step * promised:
             return moved
         step /= 2
     return point

@@ -46,9 +46,9 @@ class StabilityRule:
 
     num_subsamples: int = 100
     """Even, since half-samples come in pairs."""
-    threshold: float = 0.9
+    threshold: float = 0.75
     """Inclusion from which an edge is stable; above 1/2."""
-    max_false_edges: float = 1.0
+    max_false_edges: float = 2.0
     """Largest bound on the expected number of false edges."""
 
     def most_edges(self, num_pairs: int) -> float:
