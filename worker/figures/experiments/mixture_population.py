@@ -46,7 +46,8 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         known = [slopes[name, parameter] for name in names if (name, parameter) in slopes]
         text = ", ".join(f"{row[0]} {row[3]:.2f} ± {row[4]:.2f}" for row in known)
-        axes.set_title(f"{title}\nslope: {text}", fontsize=8, loc="left")
+        text = f"{title}\nslope: {text or 'too few points'}".replace("-", "−")
+        axes.set_title(text, fontsize=8, loc="left")
     add_legend(figure, panels[0].get_lines()[::3])
     num_truths = max(int(value) for value in numbers(errors, "truths"))
     add_title(

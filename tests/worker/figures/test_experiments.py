@@ -1,0 +1,108 @@
+"""Pictures of experiments: what they write, and that no row is needed for them to be drawn."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure
+
+from vnce_engine.experiments.experiment import Experiment, Row, SummaryTable
+from vnce_engine.experiments.graph_recovery import GraphRecovery
+from vnce_engine.experiments.mixture_em import MixtureEm
+from vnce_engine.experiments.mixture_population import MixturePopulation
+from worker.figures.drawing import render
+from worker.figures.experiments import graph_recovery, mixture_em, mixture_population
+
+Draw = Callable[[Figure, Sequence[Row], Sequence[SummaryTable]], None]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An experiment's rows, all of its parts run, and how they are drawn."""
+
+    experiment: Experiment
+    draw: Draw
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, experiment: Experiment, draw: Draw) -> "Drawn":
+        parts = range(len(experiment.parts()))
+        return cls(experiment, draw, tuple(row for i in parts for row in experiment.run(i)))
+
+    def svg(self, rows: Sequence[Row] | None = None) -> bytes:
+        rows = self.rows if rows is None else rows
+        tables = self.experiment.summarise(rows)
+        return render(lambda figure: self.draw(figure, rows, tables))
+
+    def texts(self) -> list[str]:
+        tags = ElementTree.fromstring(self.svg()).iter("{http://www.w3.org/2000/svg}text")
+        return ["".join(tag.itertext()) for tag in tags]
+
+
+@pytest.fixture(scope="module")
+def em() -> Drawn:
+    return Drawn.of(MixtureEm(num_rows=100, num_pairs=3, grid=(2.0, 14.0, 13)), mixture_em.draw)
+
+
+@pytest.fixture(scope="module")
+def population() -> Drawn:
+    experiment = MixturePopulation(num_truths=4, sample_sizes=(50, 100), batch=2)
+    return Drawn.of(experiment, mixture_population.draw)
+
+
+@pytest.fixture(scope="module")
+def recovery() -> Drawn:
+    experiment = GraphRecovery(
+        fractions=(0.0, 0.5),
+        num_data_sets=2,
+        estimators=("nce-mean", "nce-drop"),
+        num_columns=5,
+        num_rows=40,
+    )
+    return Drawn.of(experiment, graph_recovery.draw)
+
+
+def test_em_has_a_panel_for_every_step_and_one_for_the_climb(em: Drawn) -> None:
+    titles = {f"{kind}-step {pair}" for kind in "EM" for pair in (1, 2, 3)}
+    written = em.texts()
+    assert titles <= set(written)
+    assert any(text.startswith("J_NCE below its maximum") for text in written)
+
+
+def test_population_prints_every_slope_with_its_error(population: Drawn) -> None:
+    _, slopes = population.experiment.summarise(population.rows)
+    written = " ".join(population.texts())
+    for estimator, _, _, slope, se in slopes.rows:
+        assert f"{estimator} {slope:.2f} ± {se:.2f}".replace("-", "−") in written
+
+
+def test_recovery_names_estimators_by_their_titles(recovery: Drawn) -> None:
+    written = recovery.texts()
+    assert {"NCE, mean-filled", "NCE, complete rows"} <= set(written)
+    assert "Medians and quartiles over 2 data sets; the dotted line is chance." in written
+
+
+def test_recovery_has_no_panel_of_times_without_a_clock(recovery: Drawn) -> None:
+    assert "CPU seconds" not in recovery.texts()
+    timed = [{**row, "seconds": 0.5} for row in recovery.rows]
+    assert b"CPU seconds" in recovery.svg(timed)
+
+
+@pytest.mark.parametrize("name", ["population", "recovery"])
+def test_parts_that_failed_leave_a_picture_of_the_others(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    drawn: Drawn = request.getfixturevalue(name)
+    assert drawn.svg(drawn.experiment.run(0))
+
+
+@pytest.mark.parametrize("name", ["em", "population", "recovery"])
+def test_the_same_rows_give_the_same_bytes_and_leave_no_global_state(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    drawn: Drawn = request.getfixturevalue(name)
+    before = dict(mpl.rcParams)
+    assert drawn.svg() == drawn.svg()
+    assert dict(mpl.rcParams) == before
