@@ -1,5 +1,6 @@
 """From an experiment's specification to the engine's experiment."""
 
+import time
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -47,6 +48,7 @@ def build_experiment(spec: ExperimentSpec | ExperimentPartSpec) -> Experiment:
                     fractions=None if choice.fractions is None else tuple(choice.fractions),
                     num_data_sets=choice.n_data_sets,
                     estimators=_texts(choice.estimators),
+                    clock=time.process_time,
                 ),
             )
         case _ as unknown:
