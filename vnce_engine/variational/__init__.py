@@ -1,0 +1,1 @@
+"""VNCE for any model: its log density, a family for its latents and a noise are all it needs."""
