@@ -15,6 +15,9 @@ class MediaType(StrEnum):
     NPY = "application/x-npy"
     PARQUET = "application/vnd.apache.parquet"
     GRAPHML = "application/graphml+xml"
+    GEXF = "application/gexf+xml"
+    GML = "text/x-gml"
+    DOT = "text/vnd.graphviz"
     SVG = "image/svg+xml"
     PNG = "image/png"
 
@@ -28,11 +31,16 @@ class TableFormat(StrEnum):
 
 
 class GraphFormat(StrEnum):
-    """Formats of graphs."""
+    """Formats of graphs; of those in JSON the first is what `Accept: application/json` gets."""
 
     JSON = "json"
     GRAPHML = "graphml"
     CSV = "csv"
+    GEXF = "gexf"
+    GML = "gml"
+    DOT = "dot"
+    CYJS = "cyjs"
+    CX2 = "cx2"
 
 
 Format = TypeVar("Format", TableFormat, GraphFormat)
@@ -47,10 +55,16 @@ def media_type(wanted: TableFormat | GraphFormat) -> MediaType:
             return MediaType.NPY
         case TableFormat.PARQUET:
             return MediaType.PARQUET
-        case GraphFormat.JSON:
+        case GraphFormat.JSON | GraphFormat.CYJS | GraphFormat.CX2:
             return MediaType.JSON
         case GraphFormat.GRAPHML:
             return MediaType.GRAPHML
+        case GraphFormat.GEXF:
+            return MediaType.GEXF
+        case GraphFormat.GML:
+            return MediaType.GML
+        case GraphFormat.DOT:
+            return MediaType.DOT
         case _ as unknown:
             assert_never(unknown)
 
@@ -66,7 +80,7 @@ def choose(offered: Sequence[Format], accept: str | None) -> Format:
     liking = {wanted: _quality(media_type(wanted), ranges) for wanted in offered}
     best = max(offered, key=lambda wanted: liking[wanted])
     if liking[best] == 0:
-        types = ", ".join(media_type(wanted) for wanted in offered)
+        types = ", ".join(dict.fromkeys(media_type(wanted) for wanted in offered))
         raise ProblemError(
             ProblemCode.NOT_ACCEPTABLE, f"It is available as {types}; or name it by ?format=."
         )

@@ -1,15 +1,18 @@
-"""The estimated graph as node-link JSON, GraphML and an edge table."""
+"""The estimated graph as files for other tools and an edge table."""
 
-import json
-from collections.abc import Sequence
-from io import BytesIO
+from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 import networkx as nx
 
 from service.results.edges import Edge
-from service.results.formats import MediaType
+from service.results.formats import GraphFormat, media_type
 from service.results.outcome import Artefact
+from service.results.schemas import ResultWarning
 from worker.exports.csv_text import csv_bytes
+from worker.exports.graph_formats.in_json import cx2, cytoscape_json, node_link
+from worker.exports.graph_formats.in_text import dot, gml
+from worker.exports.graph_formats.in_xml import gexf, graphml
 
 EDGE_COLUMNS = (
     "source",
@@ -21,31 +24,82 @@ EDGE_COLUMNS = (
     "selected",
     "n_pairwise",
 )
+# With more pairs a file holds the selected ones alone. Graph tools draw no more than this, and a
+# pair takes some 250 bytes in each of eight formats.
+MAX_PAIRS = 50_000
 
 
 def graph_artefacts(
     names: Sequence[str], edges: Sequence[Edge], edge_threshold: float
-) -> list[Artefact]:
-    """Return `graph`.json, .graphml and .csv: every variable a node, every pair an edge.
+) -> Iterator[Artefact]:
+    """Yield `graph.*` in every format: every variable a node, every pair an edge.
 
     `selected` marks the pairs that meet the threshold, so a reader who wants them alone filters by
-    it and the others are not lost. The rows of the CSV file are ranked, strongest first.
+    it and the others are not lost; of more than `MAX_PAIRS` pairs see `written_pairs`. The rows of
+    the CSV file are ranked, strongest first.
     """
     graph = build_graph(names, edges, edge_threshold)
-    rows = ([edge.source, edge.target, *_attributes(edge).values()] for edge in edges)
-    return [
-        Artefact("graph.json", MediaType.JSON, _node_link(graph)),
-        Artefact("graph.graphml", MediaType.GRAPHML, _graphml(graph)),
-        Artefact("graph.csv", MediaType.CSV, csv_bytes(EDGE_COLUMNS, rows)),
-    ]
+    for graph_format in GraphFormat:
+        content = _write(graph_format, graph, edges)
+        yield Artefact(f"graph.{graph_format}", media_type(graph_format), content)
 
 
 def build_graph(names: Sequence[str], edges: Sequence[Edge], edge_threshold: float) -> nx.Graph:
     """Return the networkx graph that the files hold."""
-    graph = nx.Graph(edge_threshold=edge_threshold)
+    written = written_pairs(edges)
+    graph = nx.Graph(
+        edge_threshold=edge_threshold, n_pairs=len(edges), n_pairs_written=len(written)
+    )
     graph.add_nodes_from(names)
-    graph.add_edges_from((edge.source, edge.target, _attributes(edge)) for edge in edges)
+    graph.add_edges_from((edge.source, edge.target, _attributes(edge)) for edge in written)
     return graph
+
+
+def written_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
+    """Return all pairs, or of more than `MAX_PAIRS` the selected ones, the strongest of them."""
+    if len(edges) <= MAX_PAIRS:
+        return edges
+    return [edge for edge in edges if edge.selected][:MAX_PAIRS]
+
+
+def left_out_warning(edges: Sequence[Edge]) -> ResultWarning | None:
+    """Return what a result must say of pairs that its graph files leave out; None if of none."""
+    num_written = len(written_pairs(edges))
+    if num_written == len(edges):
+        return None
+    return ResultWarning(
+        code="graph-files-shortened",
+        message=f"The graph files hold {num_written} selected pairs of {len(edges)}; the list of "
+        "edges and the matrices hold all.",
+        columns=[],
+    )
+
+
+def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) -> bytes:
+    match graph_format:
+        case GraphFormat.JSON:
+            return node_link(graph)
+        case GraphFormat.GRAPHML:
+            return graphml(graph)
+        case GraphFormat.CSV:
+            return _edge_table(written_pairs(edges))
+        case GraphFormat.GEXF:
+            return gexf(graph)
+        case GraphFormat.GML:
+            return gml(graph)
+        case GraphFormat.DOT:
+            return dot(graph)
+        case GraphFormat.CYJS:
+            return cytoscape_json(graph)
+        case GraphFormat.CX2:
+            return cx2(graph)
+        case _:
+            assert_never(graph_format)
+
+
+def _edge_table(edges: Sequence[Edge]) -> bytes:
+    rows = ([edge.source, edge.target, *_attributes(edge).values()] for edge in edges)
+    return csv_bytes(EDGE_COLUMNS, rows)
 
 
 def _attributes(edge: Edge) -> dict[str, str | float | bool]:
@@ -59,23 +113,3 @@ def _attributes(edge: Edge) -> dict[str, str | float | bool]:
         "selected": edge.selected,
         "n_pairwise": edge.n_pairwise,
     }
-
-
-def _node_link(graph: nx.Graph) -> bytes:
-    document = nx.node_link_data(graph, edges="edges")
-    return json.dumps(document, allow_nan=False, ensure_ascii=False).encode()
-
-
-def _graphml(graph: nx.Graph) -> bytes:
-    """Return GraphML; a character that XML cannot hold becomes its code point, such as U+0007."""
-    content = BytesIO()
-    writable = nx.relabel_nodes(graph, {name: _xml_text(name) for name in graph})
-    nx.write_graphml_xml(writable, content, named_key_ids=True)
-    return content.getvalue()
-
-
-def _xml_text(name: str) -> str:
-    return "".join(
-        c if c in "\t\n\r" or (c >= " " and c not in "\ufffe\uffff") else f"U+{ord(c):04X}"
-        for c in name
-    )

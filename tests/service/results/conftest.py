@@ -11,6 +11,7 @@ from service.jobs import leases, lifecycle, planning
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.results import repository
 from service.results.edges import Edge
+from service.results.formats import GraphFormat
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import EstimationResult
 from service.results.vocabulary import EdgeScore, Figure
@@ -80,7 +81,7 @@ def outcome() -> Outcome:
     """Return what a worker might hand over; every artefact's bytes are its own name."""
     stems = ["precision", "partial-correlations", "imputations"]
     names = [f"{stem}.{ending}" for stem in stems for ending in ("json", "npy", "csv", "parquet")]
-    names += [f"graph.{ending}" for ending in ("json", "graphml", "csv")]
+    names += [f"graph.{ending}" for ending in GraphFormat]
     names += [f"figures/{figure}.svg" for figure in Figure]
     names += [f"roc/{score}.json" for score in EdgeScore]
     types = {"json": "application/json", "svg": "image/svg+xml", "csv": "text/csv"}

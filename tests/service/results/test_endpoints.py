@@ -13,25 +13,29 @@ from service.database import Database
 from service.expire import expire
 from service.jobs import leases
 from service.problems import ProblemCode, ProblemItem, problem_document
+from service.results.formats import GraphFormat
 from service.results.outcome import Outcome
 from service.results.records import ResultRecord
 
 AddJob = Callable[..., str]
 # Every address below a result, with the artefact behind it.
-FILES = {
-    "/precision": "precision.json",
-    "/partial-correlations": "partial-correlations.json",
-    "/imputations": "imputations.json",
-    "/graph/content?format=graphml": "graph.graphml",
-    "/objective/content": "objective.csv",
-    "/figures/network.svg": "figures/network.svg",
-    "/figures/heatmap.svg": "figures/heatmap.svg",
-    "/figures/objective.svg": "figures/objective.svg",
-} | {
-    f"/{stem}/content?format={ending}": f"{stem}.{ending}"
-    for stem in ("precision", "partial-correlations", "imputations")
-    for ending in ("csv", "npy", "parquet")
-}
+FILES = (
+    {
+        "/precision": "precision.json",
+        "/partial-correlations": "partial-correlations.json",
+        "/imputations": "imputations.json",
+        "/objective/content": "objective.csv",
+        "/figures/network.svg": "figures/network.svg",
+        "/figures/heatmap.svg": "figures/heatmap.svg",
+        "/figures/objective.svg": "figures/objective.svg",
+    }
+    | {
+        f"/{stem}/content?format={ending}": f"{stem}.{ending}"
+        for stem in ("precision", "partial-correlations", "imputations")
+        for ending in ("csv", "npy", "parquet")
+    }
+    | {f"/graph/content?format={ending}": f"graph.{ending}" for ending in GraphFormat}
+)
 PARTS = ["", "/graph", *FILES]
 
 
@@ -130,6 +134,40 @@ def test_format_follows_the_accept_header(
 ) -> None:
     address = f"/v1/jobs/{job_id}/result/precision/content"
     assert client.get(address, headers={"Accept": accept}).text == f"precision.{ending}"
+
+
+@pytest.mark.parametrize(
+    ("accept", "ending"),
+    [
+        ("*/*", "json"),
+        # Cytoscape's formats are JSON too: only `?format=` asks for them.
+        ("application/json", "json"),
+        ("application/*", "json"),
+        ("application/graphml+xml", "graphml"),
+        ("application/gexf+xml", "gexf"),
+        ("text/*", "csv"),
+        ("text/x-gml", "gml"),
+        ("text/vnd.graphviz, */*;q=0.1", "dot"),
+    ],
+)
+def test_graph_format_follows_the_accept_header(
+    client: TestClient, job_id: str, accept: str, ending: str
+) -> None:
+    address = f"/v1/jobs/{job_id}/result/graph/content"
+    assert client.get(address, headers={"Accept": accept}).text == f"graph.{ending}"
+
+
+def test_format_in_the_address_outranks_the_accept_header(client: TestClient, job_id: str) -> None:
+    address = f"/v1/jobs/{job_id}/result/graph/content?format=cx2"
+    answer = client.get(address, headers={"Accept": "text/csv"})
+    assert answer.text == "graph.cx2"
+    assert answer.headers["content-disposition"].endswith('.cx2"')
+
+
+def test_refusal_of_a_format_names_every_type_once(client: TestClient, job_id: str) -> None:
+    address = f"/v1/jobs/{job_id}/result/graph/content"
+    detail = client.get(address, headers={"Accept": "image/*"}).json()["detail"]
+    assert detail.count("application/json") == 1
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/*", "text/csv;q=0", "text/csv;q=x"])

@@ -1,58 +1,223 @@
+"""Every graph file, read by other tools' readers, gives the graph back."""
+
 import csv
+import html
 import json
+import re
+import warnings
+from collections.abc import Callable
 from io import BytesIO, StringIO
+from itertools import combinations
+from typing import Any
+from xml.etree import ElementTree
 
 import networkx as nx
 import pytest
 
 from service.results.edges import Edge
-from worker.exports.graph import build_graph, graph_artefacts
+from service.results.formats import GraphFormat, media_type
+from worker.exports import graph as graph_module
+from worker.exports.graph import build_graph, graph_artefacts, left_out_warning, written_pairs
 
-NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak"]
+NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak", "12", "&amp; \\n", "end\\", "🐧", "n0"]
 EDGES = [
     Edge("体重", "=f", -0.4, 0.37, True, 90),
+    Edge("12", "end\\", 0.4, -0.35, True, 12),
     Edge('x<y & "z"', "体重", 1 / 3, -1e-17, False, 80),
+    Edge("&amp; \\n", "🐧", 1e-300, -5e-324, False, 2**31 - 1),
     Edge("=f", "line\nbreak", 0.0, 0.0, False, 70),
+    Edge("n0", "12", 1e22, 1e-5, False, 0),
 ]
 
 
-@pytest.fixture
-def files() -> dict[str, bytes]:
-    return {artefact.name: artefact.content for artefact in graph_artefacts(NAMES, EDGES, 0.1)}
+def read_node_link(content: bytes) -> nx.Graph:
+    return nx.node_link_graph(json.loads(content), edges="edges")
 
 
-def same_graph(one: nx.Graph, other: nx.Graph) -> bool:
-    return (
-        list(one.nodes) == list(other.nodes)
-        and nx.utils.edges_equal(one.edges(data=True), other.edges(data=True))
-        and one.graph["edge_threshold"] == other.graph["edge_threshold"]
-    )
+def read_graphml(content: bytes) -> nx.Graph:
+    return nx.read_graphml(BytesIO(content))
 
 
-def test_graphml_reloads_to_the_same_graph(files: dict[str, bytes]) -> None:
-    reloaded = nx.read_graphml(BytesIO(files["graph.graphml"]))
-    assert same_graph(reloaded, build_graph(NAMES, EDGES, 0.1))
+def read_gexf(content: bytes) -> nx.Graph:
+    graph = nx.read_gexf(BytesIO(content), relabel=True)
+    for _, _, values in graph.edges(data=True):
+        del values["id"]
+    description = ElementTree.fromstring(content).findtext(".//{*}meta/{*}description", "")
+    graph.graph = {
+        key: float(value) for key, value in (line.split(": ") for line in description.splitlines())
+    }
+    return graph
 
 
-def test_node_link_json_reloads_to_the_same_graph(files: dict[str, bytes]) -> None:
-    reloaded = nx.node_link_graph(json.loads(files["graph.json"]), edges="edges")
-    assert same_graph(reloaded, build_graph(NAMES, EDGES, 0.1))
+def read_gml(content: bytes) -> nx.Graph:
+    graph = nx.parse_gml(content.decode("ascii"))
+    for _, _, values in graph.edges(data=True):
+        values["selected"] = bool(values["selected"])
+    return graph
 
 
-def test_a_variable_without_edges_stays_a_node(files: dict[str, bytes]) -> None:
-    assert "alone" in nx.read_graphml(BytesIO(files["graph.graphml"]))
+def read_dot(content: bytes) -> nx.Graph:
+    pydot = pytest.importorskip("pydot", reason="pydot reads DOT")
+    with warnings.catch_warnings():
+        # Its grammar is written with names that pyparsing has since replaced.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        [parsed] = pydot.graph_from_dot_data(content.decode())
+    graph = nx.Graph(**{k: float(unquote(v)) for k, v in parsed.get_graph_defaults()[0].items()})
+    # To pydot the defaults of the graph are a node named `graph`.
+    nodes = [node for node in parsed.get_node_list() if node.get_name() != "graph"]
+    names = {node.get_name(): drawn(node.get("label")) for node in nodes}
+    graph.add_nodes_from(names.values())
+    for edge in parsed.get_edge_list():
+        values = {key: unquote(value) for key, value in edge.get_attributes().items()}
+        typed = {
+            key: value
+            if key == "sign"
+            else value == "true"
+            if key == "selected"
+            else int(value)
+            if key == "n_pairwise"
+            else float(value)
+            for key, value in values.items()
+        }
+        graph.add_edge(names[edge.get_source()], names[edge.get_destination()], **typed)
+    return graph
 
 
-def test_the_edge_table_keeps_rank_and_numbers(files: dict[str, bytes]) -> None:
-    rows = list(csv.DictReader(StringIO(files["graph.csv"].decode())))
-    assert [float(row["partial_correlation"]) for row in rows] == [0.37, -1e-17, 0.0]
-    assert [row["sign"] for row in rows] == ["positive", "negative", "none"]
-    assert [row["selected"] for row in rows] == ["true", "false", "false"]
-    assert float(rows[1]["precision"]) == 1 / 3
+def unquote(text: str) -> str:
+    """Undo what DOT's grammar does to any quoted string."""
+    assert text[0] == text[-1] == '"'
+    return text[1:-1].replace('\\"', '"')
+
+
+def drawn(label: str) -> str:
+    """Return what Graphviz draws for a quoted label: escapes and entities undone."""
+    undone = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], unquote(label))
+    return html.unescape(undone)
+
+
+def read_cyjs(content: bytes) -> nx.Graph:
+    graph = nx.cytoscape_graph(json.loads(content))
+    for name, values in graph.nodes(data=True):
+        assert values == {"id": name, "name": name, "value": name}
+        values.clear()
+    for _, _, values in graph.edges(data=True):
+        del values["source"], values["target"]
+    return graph
+
+
+def read_cx2(content: bytes) -> nx.Graph:
+    """Read CX2 by the rules of its specification, which demand every assertion here."""
+    first, *fragments, last = json.loads(content)
+    assert first == {"CXVersion": "2.0", "hasFragments": False}
+    assert last["status"][0]["success"] is True
+    aspects = {name: elements for fragment in fragments for name, elements in fragment.items()}
+    declared = {entry["name"]: entry["elementCount"] for entry in aspects.pop("metaData")}
+    assert declared == {name: len(elements) for name, elements in aspects.items()}
+    [types] = aspects["attributeDeclarations"]
+    python_types = {"string": str, "double": float, "integer": int, "boolean": bool}
+
+    def checked(aspect: str, values: dict[str, Any]) -> dict[str, Any]:
+        for name, value in values.items():
+            assert type(value) is python_types[types[aspect][name]["d"]]
+        return values
+
+    [about] = aspects["networkAttributes"]
+    graph = nx.Graph(**checked("networkAttributes", about))
+    names = {node["id"]: checked("nodes", node["v"])["name"] for node in aspects["nodes"]}
+    graph.add_nodes_from(names.values())
+    for edge in aspects["edges"]:
+        graph.add_edge(names[edge["s"]], names[edge["t"]], **checked("edges", edge["v"]))
+    assert len({edge["id"] for edge in aspects["edges"]}) == len(aspects["edges"])
+    return graph
+
+
+READERS: dict[GraphFormat, Callable[[bytes], nx.Graph]] = {
+    GraphFormat.JSON: read_node_link,
+    GraphFormat.GRAPHML: read_graphml,
+    GraphFormat.GEXF: read_gexf,
+    GraphFormat.GML: read_gml,
+    GraphFormat.DOT: read_dot,
+    GraphFormat.CYJS: read_cyjs,
+    GraphFormat.CX2: read_cx2,
+}
+
+
+def write(names: list[str], edges: list[Edge]) -> dict[str, bytes]:
+    return {file.name: file.content for file in graph_artefacts(names, edges, 0.1)}
+
+
+@pytest.mark.parametrize(("graph_format", "read"), READERS.items())
+@pytest.mark.parametrize("edges", [EDGES, []], ids=["edges", "no edges"])
+def test_file_reloads_to_the_same_graph(
+    graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], edges: list[Edge]
+) -> None:
+    original = build_graph(NAMES, edges, 0.1)
+    reloaded = read(write(NAMES, edges)[f"graph.{graph_format}"])
+    assert list(reloaded.nodes) == NAMES
+    assert nx.utils.edges_equal(reloaded.edges(data=True), original.edges(data=True))
+    assert reloaded.graph.items() >= original.graph.items()
+
+
+def test_the_edge_table_keeps_rank_and_numbers() -> None:
+    rows = list(csv.DictReader(StringIO(write(NAMES, EDGES)["graph.csv"].decode(), newline="")))
+    assert [float(row["partial_correlation"]) for row in rows] == [
+        edge.partial_correlation for edge in EDGES
+    ]
+    signs = ["positive", "negative", "negative", "negative", "none", "positive"]
+    assert [row["sign"] for row in rows] == signs
+    assert [row["selected"] for row in rows] == ["true"] * 2 + ["false"] * 4
+    assert float(rows[2]["precision"]) == 1 / 3
     assert rows[0]["target"] == "'=f"
 
 
-def test_a_character_that_xml_cannot_hold_does_not_break_graphml() -> None:
-    edges = [Edge("bell\x07", "b", 0.1, -0.2, True, 5)]
-    files = {a.name: a.content for a in graph_artefacts(["bell\x07", "b"], edges, 0.1)}
-    assert list(nx.read_graphml(BytesIO(files["graph.graphml"]))) == ["bellU+0007", "b"]
+def test_every_format_is_written_as_its_own_type() -> None:
+    made = {file.name: file.media_type for file in graph_artefacts(NAMES, EDGES, 0.1)}
+    assert made == {f"graph.{wanted}": media_type(wanted) for wanted in GraphFormat}
+
+
+@pytest.mark.parametrize("read", [read_graphml, read_gexf])
+def test_characters_that_xml_cannot_hold_become_code_points_and_names_stay_apart(
+    read: Callable[[bytes], nx.Graph],
+) -> None:
+    names = ["bell\x07", "bellU+0007", "\ufffe", "\x07", "U+0007"]
+    edges = [Edge(one, other, 0.1, -0.2, True, 5) for one, other in combinations(names, 2)]
+    ending = "graphml" if read is read_graphml else "gexf"
+    graph = read(write(names, edges)[f"graph.{ending}"])
+    assert list(graph) == ["bellU+0007_", "bellU+0007", "U+FFFE", "U+0007_", "U+0007"]
+    assert graph.number_of_edges() == len(edges)
+
+
+def test_of_very_many_pairs_the_files_hold_the_selected_ones_and_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graph_module, "MAX_PAIRS", len(EDGES) - 1)
+    assert written_pairs(EDGES) == EDGES[:2]
+    files = write(NAMES, EDGES)
+    for graph_format, read in READERS.items():
+        reloaded = read(files[f"graph.{graph_format}"])
+        assert list(reloaded.nodes) == NAMES
+        assert (reloaded.graph["n_pairs"], reloaded.graph["n_pairs_written"]) == (6, 2)
+        assert reloaded.number_of_edges() == 2
+    assert files["graph.csv"].count(b"true") == 2 == files["graph.csv"].count(b"\n") - 1
+    warning = left_out_warning(EDGES)
+    assert warning is not None
+    assert "2 selected pairs of 6" in warning.message
+
+
+def test_when_all_of_very_many_pairs_are_selected_the_strongest_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    edges = [Edge(one, other, -0.5, 0.5, True, 5) for one, other in combinations(NAMES, 2)]
+    monkeypatch.setattr(graph_module, "MAX_PAIRS", 10)
+    assert written_pairs(edges) == edges[:10]
+
+
+def test_when_no_pair_is_left_out_there_is_nothing_to_warn_of() -> None:
+    assert left_out_warning(EDGES) is None
+
+
+def test_numbers_in_gml_have_a_digit_after_the_point_which_igraph_needs() -> None:
+    lines = write(NAMES, EDGES)["graph.gml"].decode().splitlines()
+    assert "    partial_correlation -1.0E-17" in lines
+    assert '    label "=f"' in lines
+    assert not [line for line in lines if re.search(r"\d\.E", line)]

@@ -1,0 +1,1 @@
+"""Writers of one graph in the formats that other tools read."""
