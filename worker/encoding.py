@@ -25,6 +25,7 @@ from service.results.schemas import (
 )
 from service.results.vocabulary import FitStatus
 from worker.builders import Estimator
+from worker.exports.graph import left_out_warnings
 from worker.exports.roc import score_documents
 from worker.fitted import FittedNetwork
 from worker.versions import versions
@@ -65,7 +66,11 @@ def encode(
         penalty=_penalty(fitted),
         convergence=_convergence(estimator),
         diagnostics=_diagnostics(estimator),
-        warnings=[*_censoring_warnings(censored), *_engine_warnings(estimator)],
+        warnings=[
+            *_censoring_warnings(censored),
+            *_engine_warnings(estimator),
+            *left_out_warnings(fitted.edges),
+        ],
         assumption=_assumption(fitted),
         counts=_counts(fitted, censored),
         edge_rule=_edge_rule(fitted),

@@ -62,17 +62,19 @@ def written_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
     return [edge for edge in edges if edge.selected][:MAX_PAIRS]
 
 
-def left_out_warning(edges: Sequence[Edge]) -> ResultWarning | None:
-    """Return what a result must say of pairs that its graph files leave out; None if of none."""
+def left_out_warnings(edges: Sequence[Edge]) -> list[ResultWarning]:
+    """Return what a result must say of pairs that its graph files leave out."""
     num_written = len(written_pairs(edges))
     if num_written == len(edges):
-        return None
-    return ResultWarning(
-        code="graph-files-shortened",
-        message=f"The graph files hold {num_written} selected pairs of {len(edges)}; the list of "
-        "edges and the matrices hold all.",
-        columns=[],
-    )
+        return []
+    return [
+        ResultWarning(
+            code="graph-files-shortened",
+            message=f"The graph files hold {num_written} selected pairs of {len(edges)}; the list "
+            "of edges and the matrices hold all.",
+            columns=[],
+        )
+    ]
 
 
 def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) -> bytes:

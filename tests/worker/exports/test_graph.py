@@ -17,7 +17,7 @@ import pytest
 from service.results.edges import Edge
 from service.results.formats import GraphFormat, media_type
 from worker.exports import graph as graph_module
-from worker.exports.graph import build_graph, graph_artefacts, left_out_warning, written_pairs
+from worker.exports.graph import build_graph, graph_artefacts, left_out_warnings, written_pairs
 
 NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak", "12", "&amp; \\n", "end\\", "🐧", "n0"]
 EDGES = [
@@ -199,8 +199,7 @@ def test_of_very_many_pairs_the_files_hold_the_selected_ones_and_say_so(
         assert (reloaded.graph["n_pairs"], reloaded.graph["n_pairs_written"]) == (6, 2)
         assert reloaded.number_of_edges() == 2
     assert files["graph.csv"].count(b"true") == 2 == files["graph.csv"].count(b"\n") - 1
-    warning = left_out_warning(EDGES)
-    assert warning is not None
+    [warning] = left_out_warnings(EDGES)
     assert "2 selected pairs of 6" in warning.message
 
 
@@ -213,7 +212,7 @@ def test_when_all_of_very_many_pairs_are_selected_the_strongest_are_written(
 
 
 def test_when_no_pair_is_left_out_there_is_nothing_to_warn_of() -> None:
-    assert left_out_warning(EDGES) is None
+    assert left_out_warnings(EDGES) == []
 
 
 def test_numbers_in_gml_have_a_digit_after_the_point_which_igraph_needs() -> None:
