@@ -35,7 +35,8 @@ class NetworkFamily:
     def rsample(self, alpha: Tensor, u: Tensor, uniforms: Tensor) -> Tensor:
         """Map uniforms (k, n, m) in (0, 1) to draws z (k, n, m)."""
         mu, log_variance = self.moments(alpha, u)
-        return mu + torch.exp(0.5 * log_variance) * torch.special.ndtri(uniforms)
+        standard: Tensor = torch.special.ndtri(uniforms)
+        return mu + torch.exp(0.5 * log_variance) * standard
 
     def log_prob(self, alpha: Tensor, z: Tensor, u: Tensor) -> Tensor:
         """Return log q(z | u), (k, n), for z (k, n, m) and u (n, d)."""

@@ -3,6 +3,10 @@
 Shapes: k draws, n rows, d observed and m latent coordinates. Parameters are flat vectors, theta
 (p,) of the model and alpha (a,) of the family, so that any optimiser serves any model. Everything
 is written in torch, float64, and differentiable by autograd.
+
+Missing cells are latent variables too. They are NaN in u, and z is then the completed row (m = d),
+which repeats the observed cells: a model of complete rows looks at z alone, a family draws the
+missing cells and gives their density, and noise gives the marginal density of the observed ones.
 """
 
 from typing import Protocol
@@ -40,4 +44,4 @@ class NoiseDistribution(Protocol):
         """Map uniforms (n, d) in (0, 1) to rows (n, d)."""
 
     def log_prob(self, u: Tensor) -> Tensor:
-        """Return the log density (n,) of rows u (n, d)."""
+        """Return the log density (n,) of rows u (n, d), of their observed cells if some are NaN."""
