@@ -12,8 +12,14 @@ from vnce_engine.experiments.experiment import Experiment, Row, SummaryTable
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
+from vnce_engine.experiments.posterior_toy import PosteriorToy
 from worker.figures.drawing import render
-from worker.figures.experiments import graph_recovery, mixture_em, mixture_population
+from worker.figures.experiments import (
+    graph_recovery,
+    mixture_em,
+    mixture_population,
+    posterior_toy,
+)
 
 Draw = Callable[[Figure, Sequence[Row], Sequence[SummaryTable]], None]
 
@@ -64,6 +70,21 @@ def recovery() -> Drawn:
     return Drawn.of(experiment, graph_recovery.draw)
 
 
+@pytest.fixture(scope="module")
+def toy() -> Drawn:
+    return Drawn.of(PosteriorToy(num_rows=200, num_epochs=1, grid=(3.5, 11)), posterior_toy.draw)
+
+
+def test_toy_names_samples_methods_landmarks_and_divergences(toy: Drawn) -> None:
+    written = toy.texts()
+    assert {"latents", "data", "good noise", "bad noise", "true posterior", "VI"} <= set(written)
+    assert {"x = (0, 0)", "x = (1, 1)", "x = (-2, -2)"} <= set(written)
+    (scores,) = toy.experiment.summarise(toy.rows)
+    for row in scores.rows:
+        for value in row[2:]:
+            assert f"KL {value:.3f}" in written
+
+
 def test_em_has_a_panel_for_every_step_and_one_for_the_climb(em: Drawn) -> None:
     titles = {f"{kind}-step {pair}" for kind in "EM" for pair in (1, 2, 3)}
     written = em.texts()
@@ -90,7 +111,7 @@ def test_recovery_has_no_panel_of_times_without_a_clock(recovery: Drawn) -> None
     assert b"CPU seconds" in recovery.svg(timed)
 
 
-@pytest.mark.parametrize("name", ["population", "recovery"])
+@pytest.mark.parametrize("name", ["toy", "population", "recovery"])
 def test_parts_that_failed_leave_a_picture_of_the_others(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -98,7 +119,7 @@ def test_parts_that_failed_leave_a_picture_of_the_others(
     assert drawn.svg(drawn.experiment.run(0))
 
 
-@pytest.mark.parametrize("name", ["em", "population", "recovery"])
+@pytest.mark.parametrize("name", ["toy", "em", "population", "recovery"])
 def test_the_same_rows_give_the_same_bytes_and_leave_no_global_state(
     name: str, request: pytest.FixtureRequest
 ) -> None:
