@@ -10,18 +10,22 @@ from service.jobs.specs.experiment import (
     GraphRecoverySpec,
     MixtureEmSpec,
     MixturePopulationSpec,
+    PosteriorToySpec,
 )
 from service.jobs.vocabulary import ExperimentScale
 from vnce_engine.experiments.experiment import Experiment
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
+from vnce_engine.experiments.posterior_toy import PosteriorToy
 
 
 def build_experiment(spec: ExperimentSpec | ExperimentPartSpec) -> Experiment:
     """Return the experiment that the spec, or one of a part of it, describes."""
     is_quick = spec.scale is ExperimentScale.QUICK
     match spec.experiment:
+        case PosteriorToySpec():
+            return PosteriorToy.quick(spec.seed) if is_quick else PosteriorToy(seed=spec.seed)
         case MixtureEmSpec():
             return MixtureEm(seed=spec.seed)
         case MixturePopulationSpec() as choice:

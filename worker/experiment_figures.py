@@ -9,11 +9,17 @@ from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from vnce_engine.experiments.experiment import Row, SummaryTable
 from worker.figures.drawing import render
-from worker.figures.experiments import graph_recovery, mixture_em, mixture_population
+from worker.figures.experiments import (
+    graph_recovery,
+    mixture_em,
+    mixture_population,
+    posterior_toy,
+)
 
 Draw = Callable[[Figure, Sequence[Row], Sequence[SummaryTable]], None]
 
 DRAWINGS: dict[str, Draw] = {
+    "posterior-toy": posterior_toy.draw,
     "mixture-em": mixture_em.draw,
     "mixture-population": mixture_population.draw,
     "graph-recovery": graph_recovery.draw,

@@ -48,6 +48,18 @@ Estimators = Annotated[
 ]
 
 
+class PosteriorToyCreate(RequestModel):
+    """Posteriors of the product-latent toy by variational inference and VNCE (Figures 1 and 2)."""
+
+    name: Literal["posterior-toy"] = Field(description="The experiment's name.")
+
+
+class PosteriorToySpec(SpecModel):
+    """Posteriors of the product-latent toy by variational inference and VNCE (Figures 1 and 2)."""
+
+    name: Literal["posterior-toy"] = Field(description="The experiment's name.")
+
+
 class MixtureEmCreate(RequestModel):
     """E- and M-steps of a mixture of two normals, the objective never falling (Figure 3)."""
 
@@ -97,11 +109,11 @@ class GraphRecoverySpec(SpecModel):
 
 
 ExperimentCreate = Annotated[
-    MixtureEmCreate | MixturePopulationCreate | GraphRecoveryCreate,
+    PosteriorToyCreate | MixtureEmCreate | MixturePopulationCreate | GraphRecoveryCreate,
     Field(discriminator="name"),
 ]
 ExperimentChoice = Annotated[
-    MixtureEmSpec | MixturePopulationSpec | GraphRecoverySpec,
+    PosteriorToySpec | MixtureEmSpec | MixturePopulationSpec | GraphRecoverySpec,
     Field(discriminator="name"),
 ]
 
