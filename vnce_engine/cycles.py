@@ -64,6 +64,7 @@ class Cycles:
         accepted: SurfacePoint | None = None
         num_retreats = 0
         first_change = math.nan
+        centre = _centre(sample, region)
         for _ in range(max_cycles):
             start = self._next
             surface = Surface(sample, self._e_step(sample, start), penalty, region)
@@ -81,7 +82,10 @@ class Cycles:
             image = step.point.augmented
             self.augmented, self.point = image, step.point
             self.objective_path.append(float(step.point.value))
-            change = max(scaled_change(image - start, image), scaled_change(step.remaining, image))
+            change = max(
+                scaled_change(_centred(way, centre), image)
+                for way in (image - start, step.remaining)
+            )
             first_change = change if math.isnan(first_change) else first_change
             self._report(change, first_change, tolerance)
             self._next = self._extrapolated(start, image, region)
@@ -134,6 +138,26 @@ class Cycles:
         left = math.log(max(change, tolerance) / tolerance)
         share = 1 - left / way if way > 0 else 1.0
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])
+
+
+def _centre(sample: ContrastiveSample, region: Region) -> Tensor:
+    """Return (d + 1,): the columns' means under q where h is free, 0 where it is not, and 1."""
+    sums = torch.stack([block.expected_rows().sum(dim=1) for block in sample.data])
+    centre = sums.sum(dim=0) / sample.num_rows
+    if not region.has_linear:
+        centre[:-1] = 0.0
+    return centre
+
+
+def _centred(step: Tensor, centre: Tensor) -> Tensor:
+    """Return a step in A (d + 1, d + 1) for rows measured from `centre`.
+
+    Where columns lie many spreads from 0, a small step in K moves h along by many times as much,
+    and only the rest of h's step, which shifts the model, says how far the estimates have settled.
+    """
+    centred = step.clone()
+    centred[:-1, -1] = centred[-1, :-1] = step[:-1] @ centre
+    return centred
 
 
 def scaled_change(step: Tensor, augmented: Tensor) -> float:

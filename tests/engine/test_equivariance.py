@@ -68,7 +68,9 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
             tuple(data_blocks(observations, rows, noise, 1, generator)),
             tuple(noise_blocks(observations, rows.repeat(10), noise, take)),
         )
-        problem = Problem(observations, torch.ones(4).double(), noise, (sample,), take)
+        problem = Problem(
+            observations, torch.ones(4).double(), noise, noise, (sample,), take, generator
+        )
         penalty = Penalty(0.5, PenaltyKind.ADAPTIVE, torch.ones(4).double(), len(X))
         cycles = Cycles(problem.start("free"), Progress(None))
         cycles.run(sample, penalty, problem.region("free"), 1e-9, 100)
