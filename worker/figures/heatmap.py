@@ -1,6 +1,7 @@
 """The matrix of partial correlations as a heat map."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 from matplotlib import colormaps
@@ -17,6 +18,10 @@ _SMALL_CELL_INCHES = 0.17
 # Up to here every cell is large enough to hold its number.
 _MAX_NUMBERED = 16
 _MAX_SIDE_INCHES = 14.0
+# What a line of text needs; where cells are narrower, not all are named.
+_NAME_INCHES = 0.135
+# Lines between narrower cells would cover their colours.
+_MIN_RULED_CELL_INCHES = 0.1
 # From here on the colour is dark enough to need white ink.
 _DARK = 0.6
 
@@ -28,7 +33,8 @@ def heatmap_svg(
 
     `measure` is what the figure calls its numbers.
     Colours run symmetrically from minus to plus the largest size off the diagonal, rounded up to
-    a tenth, so that zero is always white.
+    a tenth, so that zero is always white. Of very many variables every second or further one is
+    named, and the subtitle says which.
     """
     return render(
         lambda figure: draw_heatmap(
@@ -62,26 +68,38 @@ def draw_heatmap(
         interpolation="nearest",  # sharp cells in every viewer
     )
     axes.set_facecolor(FAINT)
-    _name_rows_and_columns(axes, names)
+    step = ceil(d * _NAME_INCHES / side)
+    _name_rows_and_columns(axes, names, step)
+    if side / d >= _MIN_RULED_CELL_INCHES:
+        _rule_cells(axes, d)
     if d <= _MAX_NUMBERED:
         _write_numbers(axes, partial_correlation, limit)
     height = max(1.6, side * 0.6)
     colour_axes = figure.add_axes((1 + 0.2 / side, 0, 0.14 / side, height / side))
     figure.colorbar(image, cax=colour_axes, label=measure)
-    add_title(figure, title, "white is no association given all other variables")
+    notes = ["white is no association given all other variables"]
+    if step > 1:
+        notes.append(f"one variable in {step} is named, from the first of {d}")
+    add_title(figure, title, "\n".join(notes))
 
 
-def _name_rows_and_columns(axes: Axes, names: Sequence[str]) -> None:
-    labels = [label(name) for name in names]
-    ticks = np.arange(len(names))
+def _name_rows_and_columns(axes: Axes, names: Sequence[str], step: int) -> None:
+    """Name every `step`-th row and column."""
+    labels = [label(name) for name in names[::step]]
+    ticks = np.arange(0, len(names), step)
     axes.set_yticks(ticks, labels)
     # Anchored where they meet the cells, so that a viewer's wider glyphs grow away from them.
     axes.set_xticks(ticks, labels, rotation=90, rotation_mode="anchor", ha="right", va="center")
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.set_xticks(ticks[1:] - 0.5, minor=True)
-    axes.set_yticks(ticks[1:] - 0.5, minor=True)
+
+
+def _rule_cells(axes: Axes, num_variables: int) -> None:
+    """Draw white lines between the cells."""
+    between = np.arange(1, num_variables) - 0.5
+    axes.set_xticks(between, minor=True)
+    axes.set_yticks(between, minor=True)
     axes.grid(which="minor", color="white", linewidth=0.8)
     axes.tick_params(which="minor", length=0)
 

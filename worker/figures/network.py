@@ -1,14 +1,14 @@
 """The estimated network: variables on a circle, selected pairs joined."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from service.results.edges import Edge
+from worker.figures.circle import Circle, write_names
 from worker.figures.drawing import (
     INK,
     NEGATIVE,
@@ -17,22 +17,14 @@ from worker.figures.drawing import (
     QUIET,
     add_legend,
     add_title,
-    label,
     render,
 )
 from worker.truth import Pair, pair
 
-Point = NDArray[np.float64]
-
-_LABEL_GAP_INCHES = 0.13
-# Room for one line of text between neighbours on the circle.
-_ARC_INCHES = 0.18
-_MIN_RADIUS_INCHES = 1.9
-# Up to here labels stand upright without touching; beyond, each points away from the centre.
-_MAX_UPRIGHT_LABELS = 24
+# More lines than this hide each other. Every pair of 20 variables is less.
+_MAX_LINES = 200
 # The width of a partial correlation of 1: no wider than a node, so that nodes stay in sight.
 _WIDEST_POINTS = 7.0
-_NODE_AREA = _WIDEST_POINTS**2
 # Dash patterns, in line widths.
 _FALSE = (0, (3.0, 1.5))
 _MISSED = (0, (1.0, 2.2))
@@ -53,8 +45,9 @@ def network_svg(
     it is no partial correlation.
 
     With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
-    a dotted grey line. Positions depend on the order of `names` alone, so that two estimates of
-    one table can be laid side by side.
+    a dotted grey line. Of very many pairs the strongest are drawn, of very many variables the most
+    strongly joined are named, and the subtitle says so. Positions depend on the order of `names`
+    alone, so that two estimates of one table can be laid side by side.
     """
     return render(
         lambda figure: draw_network(
@@ -80,63 +73,71 @@ def draw_network(
     measure: str,
 ) -> None:
     """Draw what `network_svg` describes on an empty figure."""
-    radius = max(_MIN_RADIUS_INCHES, len(names) * _ARC_INCHES / (2 * np.pi))
-    figure.set_size_inches(2 * radius, 2 * radius)
+    circle = Circle(len(names))
+    side = 2 * circle.radius
+    figure.set_size_inches(side, side)
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(-radius, radius), ylim=(-radius, radius), aspect="equal")
+    axes.set(
+        xlim=(-circle.radius, circle.radius), ylim=(-circle.radius, circle.radius), aspect="equal"
+    )
     axes.set_axis_off()
 
     selected = [edge for edge in edges if edge.selected]
-    angles = _angles(len(names))
-    positions = radius * np.column_stack([np.cos(angles), np.sin(angles)])
-    where = dict(zip(names, positions, strict=True))
+    drawn = selected[:_MAX_LINES]
+    positions = circle.positions
+    where = {name: place for place, name in enumerate(names)}
     if truth is not None:
         found = {pair(edge.source, edge.target) for edge in selected}
-        for source, target in sorted(truth - found):
-            missed = Line2D(
-                *_ends(where[source], where[target]), color=PALE, linewidth=1.2, linestyle=_MISSED
-            )
-            axes.add_line(missed)
+        for source, target in sorted(truth - found)[:_MAX_LINES]:
+            points = circle.line(where[source], where[target])
+            axes.add_line(Line2D(*points.T, color=PALE, linewidth=1.2, linestyle=_MISSED))
     # The strongest last, so that no weaker pair hides it.
-    for edge in reversed(selected):
-        axes.add_line(_edge_line(edge, where[edge.source], where[edge.target], truth))
+    for edge in reversed(drawn):
+        points = circle.line(where[edge.source], where[edge.target])
+        axes.add_line(_edge_line(edge, points, truth))
     joined = {name for edge in selected for name in (edge.source, edge.target)}
     colours = [INK if name in joined else "white" for name in names]
     axes.scatter(
         positions[:, 0],
         positions[:, 1],
-        s=_NODE_AREA,
+        s=circle.node_area,
         c=colours,
         edgecolors=INK,
         zorder=3,
         clip_on=False,
     )
-    _write_names(axes, names, angles, radius)
+    named = circle.named(_by_strongest_pair(names, edges))
+    write_names(axes, circle, names, named)
     _explain(figure, selected, truth, measure)
     num_pairs = len(names) * (len(names) - 1) // 2
-    rule = f"{len(selected)} of {num_pairs} pairs have |{measure}| ≥ {edge_threshold:g}"
-    add_title(figure, title, rule)
+    notes = [f"{len(selected)} of {num_pairs} pairs have |{measure}| ≥ {edge_threshold:g}"]
+    if len(drawn) < len(selected):
+        notes.append(f"the strongest {len(drawn)} are drawn, {len(selected) - len(drawn)} are not")
+    if len(named) < len(names):
+        notes.append(f"{len(named)} of {len(names)} variables are named")
+    add_title(figure, title, "\n".join(notes))
 
 
-def _angles(num_names: int) -> NDArray[np.float64]:
-    """Return angles in radians, clockwise from the top."""
-    return np.pi / 2 - 2 * np.pi * np.arange(num_names) / num_names
+def _by_strongest_pair(names: Sequence[str], edges: Sequence[Edge]) -> Iterator[int]:
+    """Yield the place of every variable, that of the strongest pairs first."""
+    places = {name: place for place, name in enumerate(names)}
+    for edge in edges:
+        for name in (edge.source, edge.target):
+            if name in places:
+                yield places.pop(name)
+    yield from places.values()
 
 
-def _edge_line(edge: Edge, start: Point, end: Point, truth: frozenset[Pair] | None) -> Line2D:
+def _edge_line(edge: Edge, points: NDArray[np.float64], truth: frozenset[Pair] | None) -> Line2D:
     is_false = truth is not None and pair(edge.source, edge.target) not in truth
     return Line2D(
-        *_ends(start, end),
+        *points.T,
         color=_colour(edge),
         linewidth=_line_width(edge.partial_correlation),
         linestyle=_FALSE if is_false else "-",
         clip_on=False,
         zorder=2,
     )
-
-
-def _ends(start: Point, end: Point) -> tuple[list[float], list[float]]:
-    return [start[0], end[0]], [start[1], end[1]]
 
 
 def _colour(edge: Edge) -> str:
@@ -146,33 +147,6 @@ def _colour(edge: Edge) -> str:
 def _line_width(partial_correlation: float) -> float:
     """Return the width in points: proportional to the size, but never too thin to be seen."""
     return max(0.5, _WIDEST_POINTS * min(abs(partial_correlation), 1.0))
-
-
-def _write_names(
-    axes: Axes, names: Sequence[str], angles: NDArray[np.float64], radius: float
-) -> None:
-    upright = len(names) <= _MAX_UPRIGHT_LABELS
-    for name, angle in zip(names, angles, strict=True):
-        x, y = np.cos(angle), np.sin(angle)
-        is_left = x < -1e-9
-        if upright:
-            is_pole = abs(x) < 0.1
-            horizontal = "center" if is_pole else "right" if is_left else "left"
-            vertical = "center" if abs(y) < 0.9 else "bottom" if y > 0 else "top"
-            rotation = 0.0
-        else:
-            horizontal = "right" if is_left else "left"
-            vertical = "center"
-            rotation = float(np.degrees(angle)) - (180 if is_left else 0)
-        axes.text(
-            (radius + _LABEL_GAP_INCHES) * x,
-            (radius + _LABEL_GAP_INCHES) * y,
-            label(name),
-            horizontalalignment=horizontal,
-            verticalalignment=vertical,
-            rotation=rotation,
-            rotation_mode="anchor",
-        )
 
 
 def _explain(
@@ -198,7 +172,7 @@ def _explain(
                 color=PALE,
                 linewidth=1.2,
                 linestyle=_MISSED,
-                label=f"true, not drawn ({num_missed})",
+                label=f"true, not selected ({num_missed})",
             ),
         ]
     add_legend(figure, handles)

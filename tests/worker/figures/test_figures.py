@@ -7,7 +7,8 @@ import pytest
 
 from service.results.edges import Edge
 from vnce_engine.metrics import edge_roc
-from worker.figures.drawing import NEGATIVE, POSITIVE, label
+from worker.figures.circle import Circle
+from worker.figures.drawing import FONT_POINTS, NEGATIVE, POSITIVE, label
 from worker.figures.heatmap import heatmap_svg
 from worker.figures.network import network_svg
 from worker.figures.objective import objective_svg
@@ -73,7 +74,7 @@ def test_sign_decides_the_colour() -> None:
 def test_network_counts_found_false_and_missed_edges() -> None:
     edges = [Edge("a", "b", -0.5, 0.5, True, 9), Edge("a", "c", -0.3, 0.3, True, 9)]
     written = texts(network(["a", "b", "c"], edges, frozenset({("a", "b"), ("b", "c")})))
-    assert {"in the true graph (1)", "not in it (1)", "true, not drawn (1)"} <= set(written)
+    assert {"in the true graph (1)", "not in it (1)", "true, not selected (1)"} <= set(written)
 
 
 def test_the_same_drawing_gives_the_same_bytes() -> None:
@@ -89,6 +90,60 @@ def test_a_users_own_matplotlib_settings_take_no_part() -> None:
     with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "lines.linestyle": "--"}):
         assert network(names, edges_among(names)) == plain
         assert mpl.rcParams["font.size"] == 30
+
+
+def test_network_of_very_many_pairs_draws_the_strongest_and_counts_the_others() -> None:
+    names = [f"x{i}" for i in range(30)]
+    picture = network(names, edges_among(names))
+    assert {"435 of 435 pairs have |partial correlation| ≥ 0.1"} <= set(texts(picture))
+    assert "the strongest 200 are drawn, 235 are not" in texts(picture)
+    in_legend = 1
+    assert picture.lower().count(f"stroke: {POSITIVE.lower()}") == 200 + in_legend
+
+
+def test_network_of_very_many_variables_names_the_most_strongly_joined() -> None:
+    names = [f"x{i}" for i in range(500)]
+    written = texts(network(names, [Edge("x77", "x401", -0.5, 0.5, True, 9)]))
+    assert {"x77", "x401"} <= set(written)
+    num_named = len(set(written) & set(names))
+    assert f"{num_named} of 500 variables are named" in written
+
+
+@pytest.mark.parametrize("num_nodes", [2, 11, 100, 244, 500, 3000])
+def test_names_on_a_circle_have_room_for_a_line_of_text_each(num_nodes: int) -> None:
+    circle = Circle(num_nodes)
+    named = sorted(circle.named(range(num_nodes)))
+    gaps = np.diff([*named, named[0] + num_nodes]) * 2 * np.pi * circle.radius / num_nodes
+    text_inches = 1.2 * FONT_POINTS / 72
+    assert gaps.min() >= text_inches
+    # No gap is left that would have held another name.
+    assert len(named) == num_nodes or gaps.max() < 4 * text_inches
+
+
+@pytest.mark.parametrize("num_nodes", [2, 100, 500, 3000])
+def test_nodes_on_a_circle_do_not_touch(num_nodes: int) -> None:
+    circle = Circle(num_nodes)
+    between = 2 * circle.radius * np.sin(np.pi / num_nodes) * 72
+    assert np.sqrt(circle.node_area) < between
+
+
+def test_lines_between_neighbours_on_a_crowded_circle_leave_the_rim() -> None:
+    circle = Circle(500)
+    line = circle.line(10, 11)
+    assert line[0] == pytest.approx(circle.positions[10])
+    assert line[-1] == pytest.approx(circle.positions[11])
+    depth = circle.radius - np.hypot(*line.T).min()
+    assert depth * 72 > 3 * np.sqrt(circle.node_area)
+    assert np.hypot(*circle.line(0, 250).T).min() < 1.0
+
+
+@pytest.mark.parametrize(("d", "step"), [(100, 1), (500, 5)])
+def test_heatmap_of_very_many_variables_names_one_in_a_few_and_says_so(d: int, step: int) -> None:
+    names = [f"x{i}" for i in range(d)]
+    written = texts(heatmap(names, np.eye(d)))
+    assert [name for name in names if name in written] == names[::step]
+    assert (f"one variable in {step} is named, from the first of {d}" in written) == (step > 1)
+    assert 14 * 72 / len(names[::step]) > FONT_POINTS
 
 
 @pytest.mark.parametrize("names", [["a", "b"], UNICODE_NAMES, [f"x{i}" for i in range(60)]])
