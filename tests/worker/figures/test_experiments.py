@@ -96,7 +96,7 @@ def test_population_prints_every_slope_with_its_error(population: Drawn) -> None
     _, slopes = population.experiment.summarise(population.rows)
     written = " ".join(population.texts())
     for estimator, _, _, slope, se in slopes.rows:
-        assert f"{estimator} {slope:.2f} ± {se:.2f}".replace("-", "−") in written
+        assert f"{estimator}: slope {slope:.2f} ± {se:.2f}".replace("-", "−") in written
 
 
 def test_recovery_names_estimators_by_their_titles(recovery: Drawn) -> None:

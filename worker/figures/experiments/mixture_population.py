@@ -1,16 +1,17 @@
-"""Squared errors of the mixture's parameters against sample size, on logarithmic scales."""
+"""Squared errors of the mixture's parameters, and local optima, against sample size."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from vnce_engine.experiments.experiment import Row, SummaryTable
+from vnce_engine.experiments.experiment import Row, Scalar, SummaryTable
 from worker.figures.drawing import SERIES, add_legend, add_title
 from worker.figures.experiments.looks import numbers
 
-_PANEL_INCHES = (4.2, 3.4)
+_PANEL_INCHES = (3.3, 3.2)
 _PARAMETERS = {"theta": "standard deviation θ", "c": "log partition c"}
 # VNCE and NCE nearly coincide: the wide pale line shows below the narrow broken one.
 _LOOKS: tuple[dict[str, Any], ...] = (
@@ -20,39 +21,60 @@ _LOOKS: tuple[dict[str, Any], ...] = (
 )
 _DECILE = {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
 
+Line = Mapping[str, Scalar]
+
 
 def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) -> None:
     """Draw medians and deciles of every estimator, as in Figure 4 of the paper."""
     by_name = {table.name: table for table in tables}
-    errors = [
+    errors: list[Line] = [
         dict(zip(by_name["errors"].columns, row, strict=True)) for row in by_name["errors"].rows
     ]
-    slopes = {(row[0], row[1]): row for row in by_name["slopes"].rows}
-    names = list(dict.fromkeys(str(line["estimator"]) for line in errors))
     width, height = _PANEL_INCHES
-    figure.set_size_inches(width * len(_PARAMETERS), height)
-    panels = figure.subplots(1, len(_PARAMETERS), gridspec_kw={"wspace": 0.28})
-    for (parameter, title), axes in zip(_PARAMETERS.items(), panels, strict=True):
-        for name, look in zip(names, _LOOKS, strict=False):
-            points = [line for line in errors if line["estimator"] == name]
-            n = numbers(points, "n")
-            median = numbers(points, f"{parameter}_median")
-            axes.plot(n, median, label=f"{name}, median", **look)
-            for level in ("d1", "d9"):
-                decile = numbers(points, f"{parameter}_{level}")
-                axes.plot(n, decile, color=look["color"], **_DECILE)
-        axes.set(xscale="log", yscale="log", xlabel="sample size n", ylabel="squared error")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        known = [slopes[name, parameter] for name in names if (name, parameter) in slopes]
-        text = ", ".join(f"{row[0]} {row[3]:.2f} ± {row[4]:.2f}" for row in known)
-        text = f"{title}\nslope: {text or 'too few points'}".replace("-", "−")
+    num_panels = len(_PARAMETERS) + 1
+    figure.set_size_inches(width * num_panels, height)
+    panels = figure.subplots(1, num_panels, gridspec_kw={"wspace": 0.42})
+    for (parameter, title), axes in zip(_PARAMETERS.items(), panels, strict=False):
+        _draw_errors(axes, errors, parameter)
+        slopes = [row for row in by_name["slopes"].rows if row[1] == parameter]
+        lines = [f"{row[0]}: slope {row[3]:.2f} ± {row[4]:.2f}" for row in slopes]
+        text = "\n".join([title, *lines]).replace("-", "−")
         axes.set_title(text, fontsize=8, loc="left")
-    add_legend(figure, panels[0].get_lines()[::3])
+    _draw_local(panels[-1], errors)
+    add_legend(figure, panels[-1].get_lines())
     num_truths = max(int(value) for value in numbers(errors, "truths"))
     add_title(
         figure,
         "Errors of an unnormalised mixture of two normals",
-        f"{num_truths} true values; dotted lines are first and ninth deciles; slopes of the "
-        "logarithms with standard errors.",
+        f"{num_truths} true values: medians; dotted lines are first and ninth deciles. Slopes are "
+        "of log squared error on log n, with standard errors.",
     )
+
+
+def _draw_errors(axes: Axes, errors: Sequence[Line], parameter: str) -> None:
+    for points, look in _by_estimator(errors):
+        n = numbers(points, "n")
+        axes.plot(n, numbers(points, f"{parameter}_median"), **look)
+        for level in ("d1", "d9"):
+            decile = numbers(points, f"{parameter}_{level}")
+            axes.plot(n, decile, color=look["color"], **_DECILE)
+    axes.set(xscale="log", yscale="log", xlabel="sample size n", ylabel="squared error")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _draw_local(axes: Axes, errors: Sequence[Line]) -> None:
+    for points, look in _by_estimator(errors):
+        shares = [100 * share for share in numbers(points, "local_share_of_starts")]
+        axes.plot(numbers(points, "n"), shares, label=str(points[0]["estimator"]), **look)
+    axes.set(
+        xscale="log", xlabel="sample size n", ylabel="local optima, % of starts", ylim=(0, None)
+    )
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_title("one random start\nthat ends in a local optimum", fontsize=8, loc="left")
+
+
+def _by_estimator(errors: Sequence[Line]) -> list[tuple[list[Line], dict[str, Any]]]:
+    names = list(dict.fromkeys(str(line["estimator"]) for line in errors))
+    groups = ([line for line in errors if line["estimator"] == name] for name in names)
+    return list(zip(groups, _LOOKS, strict=False))
