@@ -19,7 +19,7 @@ _LOOKS: tuple[dict[str, Any], ...] = (
     {"color": SERIES[1], "marker": "s", "markersize": 3, "linestyle": (0, (4, 2))},
     {"color": SERIES[2], "marker": "^", "markersize": 4},
 )
-_DECILE = {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
+_DECILE: dict[str, Any] = {"linewidth": 0.9, "linestyle": (0, (1, 1.5))}
 
 Line = Mapping[str, Scalar]
 
