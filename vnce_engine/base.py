@@ -1,111 +1,31 @@
-"""What the estimators share: reading parameters and tables, and presenting a fit's result."""
+"""What the contrastive estimators of the truncated Gaussian share: their parameters."""
 
 import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
-
-from vnce_engine.columns import (
-    column_warnings,
-    refuse_unusable_columns,
-    refuse_unusable_values,
-)
 from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
-from vnce_engine.imputation import impute
-from vnce_engine.mean_field import ceiling
-from vnce_engine.metrics import partial_correlation
-from vnce_engine.network import ranked_edges
-from vnce_engine.observations import Observations
+from vnce_engine.network_estimator import (
+    MIN_ROWS,
+    NetworkEstimator,
+    RandomState,
+    check_choice,
+    check_count,
+    check_number,
+)
 from vnce_engine.penalty import PenaltyKind
-from vnce_engine.progress import OnStep
-from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
-from vnce_engine.transforms import Transform
 
-FloatArray = NDArray[np.float64]
-RandomState = int | np.random.Generator | np.random.RandomState | None
-
-# Fewer rows cannot be dealt to three folds that each say something.
-MIN_ROWS = 6
+__all__ = ["MIN_ROWS", "RandomState", "TruncatedGaussianEstimator", "check_choice"]
 
 
-class TruncatedGaussianEstimator(BaseEstimator):
-    """A truncated Gaussian network; subclasses say how it is estimated."""
+class TruncatedGaussianEstimator(NetworkEstimator):
+    """A truncated Gaussian network, fitted by telling data from noise."""
 
     linear: str
-    transform: str
     penalty: float | str | None
     penalty_kind: str
     noise_ratio: int
     noise_draws: str
-    random_state: RandomState
     max_iter: int | None
     tol: float
-    edge_threshold: float
-
-    @abstractmethod
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
-        """Fit to transformed observations that have passed every check."""
-
-    def impute(self, X: ArrayLike) -> FloatArray:
-        """Return X with its missing cells filled by the fitted model, on X's own scale.
-
-        A cell gets its mean under the mean-field approximation to the model given the observed
-        cells of its row. Rows with nothing observed are filled too; observed cells stay the same
-        to the last bit.
-        """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
-        return impute(self._result.model, table, Transform(self.transform_), self._ceiling)
-
-    def _fit(self, X: ArrayLike, on_step: OnStep | None) -> Self:
-        self._check_parameters()
-        table = self._read(X, reset=True)
-        names = self._column_names()
-        refuse_unusable_columns(table, names, type(self).__name__)
-        transform = self._column_transform()
-        transformed = transform.forward(table)
-        refuse_unusable_columns(transformed, names, type(self).__name__)
-        observations = Observations.from_array(transformed)
-        num_rows = int(observations.observed.any(dim=1).sum())
-        if num_rows < MIN_ROWS:
-            raise ValueError(
-                f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
-            )
-        result = self._estimate(observations, _seed(self.random_state), on_step)
-        self._present(result, observations, column_warnings(transformed, names))
-        self.transform_ = str(transform)
-        return self
-
-    def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
-        """Return X as a table (n, d), NaN where missing."""
-        table: FloatArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite=False,
-            ensure_min_features=2,
-            ensure_min_samples=MIN_ROWS if reset else 1,
-        )
-        if not reset:
-            refuse_unusable_values(table, self._column_names(), type(self).__name__)
-        return table
-
-    def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None:
-            return [str(name) for name in names]
-        return [f"column {position}" for position in range(self.n_features_in_)]
-
-    def _column_transform(self) -> Transform:
-        check_choice("transform", self.transform, tuple(Transform))
-        return Transform(self.transform)
 
     def _options(self) -> FitOptions:
         return FitOptions(
@@ -123,72 +43,9 @@ class TruncatedGaussianEstimator(BaseEstimator):
         check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
         if self.penalty is not None and self.penalty != AUTO:
-            _check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
+            check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
         if self.max_iter is not None:
-            _check_count("max_iter", self.max_iter)
-        _check_count("noise_ratio", self.noise_ratio)
-        _check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        _check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
-
-    def _present(
-        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
-    ) -> None:
-        self._result = result
-        self._ceiling = ceiling(observations)
-        self.precision_ = result.model.precision.numpy()
-        self.linear_ = result.model.linear.numpy()
-        self.log_partition_ = float(result.model.log_partition)
-        self.partial_correlation_ = partial_correlation(self.precision_)
-        self.edges_: list[Edge] = ranked_edges(
-            self.precision_, observations.num_pairwise().numpy(), self.edge_threshold
-        )
-        self.penalty_ = result.penalty
-        self.penalty_path_ = list(result.penalty_path)
-        self.linear_choice_ = result.linear_choice
-        self.linear_evidence_ = result.linear_evidence
-        self.objective_path_ = list(result.objective_path)
-        self.status_ = result.status
-        self.message_ = result.message
-        self.converged_ = result.status is FitStatus.CONVERGED
-        self.n_iter_ = result.num_iterations
-        self.diagnostics_ = result.diagnostics
-        self.warnings_ = [*result.warnings, *warnings]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = True
-        return tags
-
-
-def _seed(random_state: RandomState) -> int:
-    """Return a seed for the engine; an int gives the same seed always, None a new one."""
-    match random_state:
-        case np.random.RandomState():
-            return int(random_state.randint(2**31 - 1))
-        case np.random.Generator():
-            return int(random_state.integers(2**63 - 1))
-        case None:
-            return int(np.random.default_rng().integers(2**63 - 1))
-        case _:
-            # Hashed, so that neighbouring seeds give unrelated streams.
-            words = np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)
-            return int(words[0] >> 1)
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise `ValueError` unless the parameter `name` has one of the `choices` for its value."""
-    if not isinstance(value, str) or value not in choices:
-        allowed = ", ".join(repr(str(choice)) for choice in choices)
-        raise ValueError(f"`{name}` must be one of {allowed}, got {value!r}")
-
-
-def _check_number(name: str, value: Any, rule: str, above: float, below: float) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (is_number and above < value < below):
-        raise ValueError(f"`{name}` must be {rule}, got {value!r}")
-
-
-def _check_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}")
+            check_count("max_iter", self.max_iter)
+        check_count("noise_ratio", self.noise_ratio)
+        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)

@@ -18,21 +18,27 @@ _LARGEST = 1e150
 _MAX_NAMES = 10
 
 
-def refuse_unusable_values(X: FloatArray, names: Sequence[str], estimator: str) -> None:
-    """Raise `ValueError` naming the columns of X (n, d) with infinite or negative values."""
+def refuse_unusable_values(
+    X: FloatArray, names: Sequence[str], estimator: str, *, may_be_negative: bool
+) -> None:
+    """Raise `ValueError` naming the columns with infinite values, or negative ones if forbidden."""
     _refuse(np.isinf(X).any(axis=0), names, "Infinite values in data passed to", estimator)
-    _refuse((X < 0).any(axis=0), names, "Negative values in data passed to", estimator)
+    if not may_be_negative:
+        _refuse((X < 0).any(axis=0), names, "Negative values in data passed to", estimator)
 
 
-def refuse_unusable_columns(X: FloatArray, names: Sequence[str], estimator: str) -> None:
+def refuse_unusable_columns(
+    X: FloatArray, names: Sequence[str], estimator: str, *, may_be_negative: bool
+) -> None:
     """Raise `ValueError` also naming the columns without two different observed values."""
-    refuse_unusable_values(X, names, estimator)
+    refuse_unusable_values(X, names, estimator, may_be_negative=may_be_negative)
     observed = ~np.isnan(X)
     _refuse(~observed.any(axis=0), names, "No observed value in data passed to", estimator)
     lowest = np.where(observed, X, np.inf).min(axis=0)
     highest = np.where(observed, X, -np.inf).max(axis=0)
     _refuse(lowest == highest, names, "Constant column in data passed to", estimator)
-    extreme = (highest > _LARGEST) | (highest < 1 / _LARGEST)
+    size = np.maximum(np.abs(lowest), np.abs(highest))
+    extreme = (size > _LARGEST) | (size < 1 / _LARGEST)
     _refuse(extreme, names, f"Largest value beyond {_LARGEST:g} or its inverse in", estimator)
 
 
@@ -47,10 +53,14 @@ def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
         )
 
 
-def column_warnings(X: FloatArray, names: Sequence[str]) -> list[FitWarning]:
+def column_warnings(
+    X: FloatArray, names: Sequence[str], *, may_be_negative: bool
+) -> list[FitWarning]:
     """Return warnings about odd columns of a (transformed) table, and pairs never seen together."""
     warnings = []
-    if heavy_tailed := [names[int(j)] for j in np.flatnonzero(_is_heavy_tailed(X))]:
+    if not may_be_negative and (
+        heavy_tailed := [names[int(j)] for j in np.flatnonzero(_is_heavy_tailed(X))]
+    ):
         warnings.append(
             FitWarning(
                 "heavy-tailed-column",

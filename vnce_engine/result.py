@@ -115,7 +115,7 @@ class FitWarning:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Figures by which to judge a fit."""
+    """Figures by which to judge a fit; NaN where an estimator has no such thing."""
 
     gradient_norm: float
     """Frobenius norm of the gradient of the penalised objective, columns scaled."""
