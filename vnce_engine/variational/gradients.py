@@ -1,74 +1,87 @@
-"""Two unbiased gradients of the data term with respect to q's parameters.
+"""Two unbiased estimators of the gradient in alpha of E_q[g], where g itself depends on q.
 
-Both differentiate mean_x E_q log h, h the probability of the data's class. The reparametrised one
-follows the draws, and needs a differentiable log phi and a family that maps uniforms smoothly; the
-score-function one needs log q's gradient alone, and serves discrete or non-differentiable models.
+Each comes as a surrogate: a scalar whose derivative in alpha is the estimate. In VNCE and in VI
+g is a function of the log importance weight log phi(u, z) - log q(z | u), given by the caller as
+`value`, which maps log weights (k, n) to (k, n). Shapes: u (n, d), uniforms (k, n, m).
 Source: Rhodes and Gutmann (2019), Section 3.2, which names both.
 """
 
-import math
+from collections.abc import Callable
 
-import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
-from vnce_engine.variational.objectives import data_term, log_weight
+from vnce_engine.variational.objectives import log_weight
 from vnce_engine.variational.protocols import UnnormalisedModel, VariationalFamily
 
+Value = Callable[[Tensor], Tensor]
 
-def reparametrised_gradient(
+
+def reparametrised(
     model: UnnormalisedModel,
     family: VariationalFamily,
     theta: Tensor,
     alpha: Tensor,
-    x: Tensor,
-    log_noise: Tensor,
+    u: Tensor,
     uniforms: Tensor,
-    nu: float,
+    value: Value,
 ) -> Tensor:
-    """Return the gradient (a,) by differentiating through the draws.
+    """Return the mean value of draws that move with alpha; log phi must be differentiable in z.
 
-    Shapes: x (n, d), `log_noise` of x (n,), `uniforms` (k, n, m).
+    Source: Kingma and Welling (2013), arXiv:1312.6114.
     """
-    leaf = alpha.detach().requires_grad_(True)
-    z = family.rsample(leaf, x, uniforms)
-    value = data_term(log_weight(model, family, theta, leaf, x, z) - log_noise, nu)
-    (gradient,) = torch.autograd.grad(value, leaf)
-    return gradient
+    z = family.rsample(alpha, u, uniforms)
+    return value(log_weight(model, family, theta, alpha, u, z)).mean()
 
 
-def score_function_gradient(
+def score_function(
     model: UnnormalisedModel,
     family: VariationalFamily,
     theta: Tensor,
     alpha: Tensor,
-    x: Tensor,
-    log_noise: Tensor,
+    u: Tensor,
     uniforms: Tensor,
-    nu: float,
-    *,
-    has_baseline: bool = True,
+    value: Value,
 ) -> Tensor:
-    """Return the gradient (a,) by weighting log q's gradient with the value of each draw.
+    """Return a surrogate for draws that stay where they are, of which only the slope has a meaning.
 
-    The baseline of a draw is the mean value of the row's other draws, which leaves the expectation
-    as it is and takes most of the variance away; it needs k >= 2. Shapes as for
-    `reparametrised_gradient`. Raises `ValueError` where k is 1 and a baseline is asked for.
+    The gradient is E_q[(g - b) ∇ log q + ∇ g]. The baseline b of a draw is the mean of g over the
+    row's other draws: independent of this draw, so that it brings no bias, and near the mean of g,
+    so that it lowers the variance. Raises `ValueError` for fewer than two draws a row.
+    Source: Mnih and Rezende (2016), arXiv:1602.06725, Section 2.5.
     """
     num_draws = uniforms.shape[0]
-    if has_baseline and num_draws < 2:
-        raise ValueError("`uniforms` must hold at least 2 draws of each row for a baseline, got 1")
-    leaf = alpha.detach().requires_grad_(True)
-    z = family.rsample(alpha, x, uniforms).detach()
-    log_q = family.log_prob(leaf, z, x)
-    log_ratio = model.log_phi(theta, x, z).detach() - log_q - log_noise
-    value = logsigmoid(log_ratio - math.log(nu))  # (k, n); depends on alpha through log q alone
-    fixed = value.detach()
-    if has_baseline:
-        others = (fixed.sum(dim=0) - fixed) / (num_draws - 1)
-        weights = fixed - others
-    else:
-        weights = fixed
-    # The second part is the value's own dependence on log q.
-    (gradient,) = torch.autograd.grad((weights * log_q + value).mean(), leaf)
-    return gradient
+    if num_draws < 2:
+        raise ValueError(f"`uniforms` must hold at least 2 draws a row, got {num_draws}")
+    values, log_q = _values_of_held_draws(model, family, theta, alpha, u, uniforms, value)
+    held = values.detach()
+    baseline = (held.sum(dim=0) - held) / (num_draws - 1)
+    return ((held - baseline) * log_q + values).mean()
+
+
+def plain_score_function(
+    model: UnnormalisedModel,
+    family: VariationalFamily,
+    theta: Tensor,
+    alpha: Tensor,
+    u: Tensor,
+    uniforms: Tensor,
+    value: Value,
+) -> Tensor:
+    """Return the surrogate of `score_function` without a baseline, for one draw a row."""
+    values, log_q = _values_of_held_draws(model, family, theta, alpha, u, uniforms, value)
+    return (values.detach() * log_q + values).mean()
+
+
+def _values_of_held_draws(
+    model: UnnormalisedModel,
+    family: VariationalFamily,
+    theta: Tensor,
+    alpha: Tensor,
+    u: Tensor,
+    uniforms: Tensor,
+    value: Value,
+) -> tuple[Tensor, Tensor]:
+    """Return g and log q (k, n) at draws that do not move with alpha."""
+    z = family.rsample(alpha, u, uniforms).detach()
+    log_q = family.log_prob(alpha, z, u)
+    return value(model.log_phi(theta, u, z) - log_q), log_q

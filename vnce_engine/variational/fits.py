@@ -1,0 +1,298 @@
+"""Fitting: VNCE jointly, by variational EM or by exact EM; NCE and VI where sums are known.
+
+All take fixed rows and uniforms, so that each step climbs a smooth surface by BFGS, and take and
+return NumPy arrays. The noise rows' draws come from the q of the cycle's start: with exact
+expectations the noise term does not depend on q, and with finitely many draws q would learn to
+make the estimate of phi(y) come out low.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from vnce_engine.bfgs import minimise
+from vnce_engine.objective import vnce_objective
+from vnce_engine.progress import OnStep
+from vnce_engine.result import FitStatus, FitStep
+from vnce_engine.variational.contrast import (
+    Contrast,
+    Draws,
+    Rows,
+    draw_latents,
+    log_ratio,
+    vnce_terms,
+)
+from vnce_engine.variational.objectives import data_term, elbo, log_weight
+from vnce_engine.variational.protocols import UnnormalisedModel, VariationalFamily
+
+# BFGS iterations of each step of variational EM, as in the paper's appendix.
+PARTIAL_ITERATIONS = 5
+# BFGS iterations of a step that is to reach its maximum.
+_FULL_ITERATIONS = 200
+
+_MESSAGES = {
+    FitStatus.CONVERGED: "A cycle no longer moved the objective by `tolerance`.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_cycles` before the objective settled. Try "
+    "more cycles, or another start.",
+    FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
+    "returned. Try another start, and see that q and the noise reach wherever the model does.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last estimate is returned.",
+}
+
+# Takes theta and alpha, and returns them after one cycle.
+_Cycle = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+# Takes theta and alpha, and returns the objective.
+_Value = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class VariationalFit:
+    """Where a fit ended."""
+
+    theta: NDArray[np.float64]
+    """(p,)"""
+    alpha: NDArray[np.float64]
+    """(a,); empty where there is no q."""
+    status: FitStatus
+    message: str
+    objective_path: tuple[float, ...]
+    """The objective at the start and after each cycle, nats a data row."""
+
+    @property
+    def num_cycles(self) -> int:
+        """Cycles done."""
+        return len(self.objective_path) - 1
+
+
+def fit_jointly(
+    model: UnnormalisedModel,
+    family: VariationalFamily,
+    contrast: Contrast,
+    theta: ArrayLike,
+    alpha: ArrayLike,
+    *,
+    tolerance: float = 1e-8,
+    max_cycles: int = 100,
+    on_step: OnStep | None = None,
+) -> VariationalFit:
+    """Raise J_VNCE in theta and alpha together, from the given starts.
+
+    A cycle is a whole climb, for fixed draws at the noise. `on_step` is called after every cycle;
+    returning True stops the fit.
+    Source: Rhodes and Gutmann (2019), Theorem 2.
+    """
+
+    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        proposals = _held(family, alpha, contrast.noise)
+
+        def loss(both: Tensor) -> Tensor:
+            theta_, alpha_ = both.split([len(theta), len(alpha)])
+            draws = draw_latents(family, alpha_, contrast.data)
+            return -vnce_terms(model, theta_, contrast, draws, proposals).total
+
+        both = minimise(loss, torch.cat([theta, alpha]), max_iterations=_FULL_ITERATIONS)
+        found_theta, found_alpha = both.parameters.split([len(theta), len(alpha)])
+        return found_theta, found_alpha
+
+    value = _vnce_value(model, family, contrast)
+    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
+
+
+def fit_by_variational_em(
+    model: UnnormalisedModel,
+    family: VariationalFamily,
+    contrast: Contrast,
+    theta: ArrayLike,
+    alpha: ArrayLike,
+    *,
+    step_iterations: int = PARTIAL_ITERATIONS,
+    tolerance: float = 1e-8,
+    max_cycles: int = 500,
+    on_step: OnStep | None = None,
+) -> VariationalFit:
+    """Raise J_VNCE in alpha and in theta by turns, each by a few BFGS iterations.
+
+    The E-step sees the data term alone, the M-step both. Otherwise as `fit_jointly`.
+    Source: Rhodes and Gutmann (2019), after Theorem 2.
+    """
+
+    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        def e_loss(trial: Tensor) -> Tensor:
+            draws = draw_latents(family, trial, contrast.data)
+            return -data_term(log_ratio(model, theta, contrast.data, draws), contrast.nu)
+
+        alpha = minimise(e_loss, alpha, max_iterations=step_iterations).parameters
+        return _m_step(model, family, contrast, theta, alpha, step_iterations), alpha
+
+    value = _vnce_value(model, family, contrast)
+    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
+
+
+def fit_by_exact_em(
+    model: UnnormalisedModel,
+    posterior: VariationalFamily,
+    contrast: Contrast,
+    theta: ArrayLike,
+    *,
+    tolerance: float = 1e-8,
+    max_cycles: int = 500,
+    on_step: OnStep | None = None,
+) -> VariationalFit:
+    """Raise J_VNCE by EM where the posterior is known: `posterior` has theta for its alpha.
+
+    After each E-step the bound is tight and every importance weight exact, so that the objective's
+    path is J_NCE's. It never falls if the M-step's expectation is exact; with k draws that holds
+    up to their error.
+    Source: Rhodes and Gutmann (2019), Corollary 1.
+    """
+
+    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        raised = _m_step(model, posterior, contrast, theta, theta, _FULL_ITERATIONS)
+        return raised, raised
+
+    value = _vnce_value(model, posterior, contrast)
+    return _run(cycle, value, theta, theta, tolerance, max_cycles, on_step)
+
+
+def fit_nce(
+    log_marginal: Callable[[Tensor, Tensor], Tensor],
+    contrast: Contrast,
+    theta: ArrayLike,
+    *,
+    tolerance: float = 1e-8,
+    max_cycles: int = 20,
+    on_step: OnStep | None = None,
+) -> VariationalFit:
+    """Raise J_NCE where latents can be summed out.
+
+    `log_marginal(theta, u)` returns log phi(u), (n,). The uniforms of `contrast` are not
+    used. Otherwise as `fit_jointly`; alpha is empty.
+    Source: Rhodes and Gutmann (2019), eq. (4).
+    """
+
+    def value(theta: Tensor, alpha: Tensor) -> Tensor:
+        ratios = [
+            (log_marginal(theta, rows.u) - rows.log_noise).unsqueeze(0)
+            for rows in (contrast.data, contrast.noise)
+        ]
+        return vnce_objective(ratios[0], ratios[1], contrast.nu).total
+
+    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        found = minimise(lambda t: -value(t, alpha), theta, max_iterations=_FULL_ITERATIONS)
+        return found.parameters, alpha
+
+    return _run(cycle, value, theta, (), tolerance, max_cycles, on_step)
+
+
+def fit_elbo(
+    model: UnnormalisedModel,
+    family: VariationalFamily,
+    rows: Rows,
+    theta: ArrayLike,
+    alpha: ArrayLike,
+    *,
+    tolerance: float = 1e-8,
+    max_cycles: int = 20,
+    on_step: OnStep | None = None,
+) -> VariationalFit:
+    """Raise the evidence lower bound of a *normalised* model: standard variational inference.
+
+    On an unnormalised model it has no maximum, as c would go to minus infinity. `rows` are the
+    data of a `Contrast`. Otherwise as `fit_jointly`.
+    """
+
+    def value(theta: Tensor, alpha: Tensor) -> Tensor:
+        z = family.rsample(alpha, rows.u, rows.uniforms)
+        return elbo(log_weight(model, family, theta, alpha, rows.u, z))
+
+    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        def loss(both: Tensor) -> Tensor:
+            theta_, alpha_ = both.split([len(theta), len(alpha)])
+            return -value(theta_, alpha_)
+
+        both = minimise(loss, torch.cat([theta, alpha]), max_iterations=_FULL_ITERATIONS)
+        found_theta, found_alpha = both.parameters.split([len(theta), len(alpha)])
+        return found_theta, found_alpha
+
+    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
+
+
+def _m_step(
+    model: UnnormalisedModel,
+    family: VariationalFamily,
+    contrast: Contrast,
+    theta: Tensor,
+    alpha: Tensor,
+    max_iterations: int,
+) -> Tensor:
+    """Return theta raised for draws of q at alpha."""
+    data, noise = (_held(family, alpha, rows) for rows in (contrast.data, contrast.noise))
+
+    def loss(trial: Tensor) -> Tensor:
+        return -vnce_terms(model, trial, contrast, data, noise).total
+
+    return minimise(loss, theta, max_iterations=max_iterations).parameters
+
+
+def _held(family: VariationalFamily, alpha: Tensor, rows: Rows) -> Draws:
+    with torch.no_grad():
+        return draw_latents(family, alpha, rows)
+
+
+def _vnce_value(model: UnnormalisedModel, family: VariationalFamily, contrast: Contrast) -> _Value:
+    def value(theta: Tensor, alpha: Tensor) -> Tensor:
+        draws = (draw_latents(family, alpha, rows) for rows in (contrast.data, contrast.noise))
+        return vnce_terms(model, theta, contrast, *draws).total
+
+    return value
+
+
+def _run(
+    cycle: _Cycle,
+    value: _Value,
+    theta: ArrayLike,
+    alpha: ArrayLike,
+    tolerance: float,
+    max_cycles: int,
+    on_step: OnStep | None,
+) -> VariationalFit:
+    """Repeat cycles until the objective moves by less than `tolerance`."""
+    point = _vector("theta", theta), _vector("alpha", alpha)
+    path = [_evaluated(value, *point)]
+    status = FitStatus.MAX_ITERATIONS if math.isfinite(path[0]) else FitStatus.NON_FINITE
+    for iteration in range(1, max_cycles + 1):
+        if status is FitStatus.NON_FINITE:
+            break
+        moved = cycle(*point)
+        objective = _evaluated(value, *moved)
+        if not math.isfinite(objective):
+            status = FitStatus.NON_FINITE
+            break
+        point = moved
+        path.append(objective)
+        step = FitStep("fit", iteration / max_cycles, iteration, objective)
+        if on_step is not None and on_step(step):
+            status = FitStatus.CANCELLED
+            break
+        if abs(path[-1] - path[-2]) < tolerance:
+            status = FitStatus.CONVERGED
+            break
+    found_theta, found_alpha = (part.detach().numpy().copy() for part in point)
+    return VariationalFit(found_theta, found_alpha, status, _MESSAGES[status], tuple(path))
+
+
+def _evaluated(value: _Value, theta: Tensor, alpha: Tensor) -> float:
+    with torch.no_grad():
+        return float(value(theta, alpha))
+
+
+def _vector(name: str, values: ArrayLike) -> Tensor:
+    vector = torch.from_numpy(np.array(values, dtype=np.float64))
+    if vector.ndim != 1 or not vector.isfinite().all():
+        raise ValueError(f"`{name}` must be a vector of finite numbers, got {values!r}")
+    return vector
