@@ -10,8 +10,8 @@ from torch import Tensor
 class LogDeterminantBarrier:
     """-weight * log det K, to be subtracted from an objective; infinite unless K is definite.
 
-    It is convex. With weight b / n where the objective is a mean over n rows, it is worth the
-    log determinant of b normal rows' likelihood: a prior that fades as rows come in.
+    It is convex. With weight b / n where the objective is a mean over n rows, it is what 2b normal
+    rows' likelihood has of the log determinant: a prior that fades as rows come in.
 
     Derivatives are those under the inner product tr(A B) of symmetric matrices.
     """

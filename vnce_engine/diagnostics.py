@@ -19,6 +19,12 @@ _CERTAIN = 1e-6
 # longer resembles the data.
 _LARGEST_INTERACTION = 1.0
 _SMALLEST_CLASSIFICATION = 0.3
+# Beyond these, noise and data do not overlap. Noise that is fitted leaves hardly a row certain, and
+# the mean probability of the wrong class near nu / (1 + nu).
+_SEPARATED_SHARE = 0.5
+_NO_CLASSIFICATION = 0.02
+# Shares of draws that count. Of three draws a third is the least; q is mostly worth .98 of them.
+_SMALLEST_EFFECTIVE_SHARE = 0.5
 
 
 def diagnose(
@@ -97,17 +103,57 @@ def numerical_warnings(
                 f"{_LARGEST_INTERACTION:g}: the fit may be running away. Try a stronger `penalty`.",
             )
         )
-    if diagnostics.mean_classification < _SMALLEST_CLASSIFICATION:
+    warnings += overlap_warnings(diagnostics)
+    warnings += grid_end_warnings(path)
+    return tuple(warnings)
+
+
+def is_separated(diagnostics: Diagnostics) -> bool:
+    """Return whether noise and data hardly overlap, so that the estimates mean nothing."""
+    return (
+        diagnostics.separated_share > _SEPARATED_SHARE
+        or diagnostics.mean_classification < _NO_CLASSIFICATION
+    )
+
+
+def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
+    """Return warnings of noise that is too easily told from data, or of draws that q misplaces."""
+    warnings = []
+    advice = (
+        "Try `noise_scale` nearer 1, a transform that brings columns nearer to truncated normals, "
+        "or a stronger `penalty`."
+    )
+    if is_separated(diagnostics):
+        warnings.append(
+            FitWarning(
+                "noise-separated",
+                "Noise and data hardly overlap: "
+                f"{diagnostics.separated_share:.0%} of the rows are told from noise with "
+                "certainty (mean probability of the wrong class "
+                f"{diagnostics.mean_classification:.3g}). Any K and any c would do as well: do not "
+                f"read them as estimates. {advice}",
+            )
+        )
+    elif diagnostics.mean_classification < _SMALLEST_CLASSIFICATION:
         warnings.append(
             FitWarning(
                 "noise-told-apart",
                 "Noise is told apart from data with too much certainty (mean probability of the "
                 f"wrong class {diagnostics.mean_classification:.3g}): the estimates may run away. "
-                "Try a stronger `penalty`, a transform or a larger `noise_ratio`.",
+                f"{advice}",
             )
         )
-    warnings += grid_end_warnings(path)
-    return tuple(warnings)
+    share = diagnostics.effective_sample_size
+    if share is not None and share < _SMALLEST_EFFECTIVE_SHARE:
+        warnings.append(
+            FitWarning(
+                "uneven-latent-draws",
+                f"Draws of missing cells are worth only {share:.0%} of their number: the "
+                "distribution fitted to them is far from the model's. Try a stronger `penalty`, "
+                "or leave out rows that are nearly empty.",
+            )
+        )
+    return warnings
 
 
 def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:

@@ -1,13 +1,15 @@
 """The estimators, by scikit-learn's conventions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
 import torch
 from numpy.typing import ArrayLike
 
-from vnce_engine.base import MIN_ROWS, RandomState, TruncatedGaussianEstimator, check_choice
+from vnce_engine.base import MIN_ROWS, RandomState, check_choice
 from vnce_engine.columns import refuse_zeros
+from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.fit import fit
 from vnce_engine.imputation import Imputation, fill
 from vnce_engine.observations import Observations
@@ -17,7 +19,7 @@ from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult, FitWarning
 
 
-class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
+class TruncatedGaussianVNCE(ContrastiveEstimator):
     """Truncated Gaussian network from a table with holes, by variational NCE.
 
     The model of a (transformed) row x >= 0 is exp(-½ xᵀKx + hᵀx - c). Missing cells are latent
@@ -31,12 +33,34 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K, h and c are those of the transformed columns.
     penalty : "auto", float or None
-        Strength of the penalty, as it is for 1000 rows: "auto" chooses it by the held-out
-        objective, None switches it off, which needs more rows than parameters.
-    penalty_kind : "adaptive" or "ridge"
-        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion.
+        Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
+        switches it off, which needs more rows than parameters.
+    penalty_kind : "adaptive", "ridge" or "l1"
+        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion, and "l1"
+        all by the same amount, so that weak ones are exactly zero.
+    penalties : sequence of float or None
+        The strengths to choose from if `penalty="auto"`; None for a grid of the engine's own.
+    selection : "held-out", "ebic" or "stability"
+        How `penalty="auto"` chooses. "held-out": the strongest penalty within 1.5 standard errors
+        of the best objective of held-out rows. The other two need `penalty_kind="l1"`; they choose
+        a graph and fit K to it without a penalty. "ebic": the graph of least extended Bayesian
+        information criterion. "stability": the edges on which most half-samples agree.
+    ebic_gamma : float
+        Weight, from 0 to 1, of the number of possible graphs in the criterion; 0 is the BIC.
+    n_subsamples : int
+        Half-samples for "stability", an even number.
+    inclusion_threshold : float
+        Share of half-samples, from 0.6 to 1, from which an edge is stable.
+    max_false_edges : float
+        The strength for "stability" is the weakest whose bound on the expected number of false
+        edges is at most this.
+    positive_definite : "warn" or "barrier"
+        What is done about an indefinite K: a warning, or a barrier -log(det K)/n in the objective,
+        which rules it out.
     noise_ratio : int
         Noise rows a data row, nu; three times as many in the last cycles.
+    noise_scale : float
+        Factor on the spread of the noise; 1 is that of each column.
     noise_draws : "sobol" or "random"
         Evenly spread or independent noise.
     preset : "default" or "paper"
@@ -67,6 +91,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         All pairs, the largest |partial correlation| first.
     penalty_, penalty_path_, linear_choice_, linear_evidence_
         What was chosen, and on what evidence.
+    stability_ : Stability or None
+        With `selection="stability"`: inclusions, and how many half-samples failed and why.
     status_, message_, converged_, n_iter_, objective_path_, diagnostics_, warnings_
         How the fit went, and what a reader must know.
     """
@@ -77,8 +103,16 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         linear: Literal["auto", "free", "zero"] = "auto",
         transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
+        positive_definite: Literal["warn", "barrier"] = "warn",
         noise_ratio: int = 10,
+        noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         preset: Literal["default", "paper"] = "default",
         random_state: RandomState = None,
@@ -90,7 +124,15 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self.transform = transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
+        self.positive_definite = positive_definite
         self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
         self.noise_draws = noise_draws
         self.preset = preset
         self.random_state = random_state
@@ -111,6 +153,21 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("preset", self.preset, ("default", "paper"))
+        if self.preset == "paper":
+            self._refuse_what_the_paper_has_not()
+
+    def _refuse_what_the_paper_has_not(self) -> None:
+        for name, refused in (
+            ("penalty_kind", self.penalty_kind == "l1"),
+            ("penalties", self.penalties is not None),
+            ("selection", self.selection != "held-out"),
+            ("positive_definite", self.positive_definite != "warn"),
+            ("noise_scale", self.noise_scale != 1),
+        ):
+            if refused:
+                raise ValueError(
+                    f"`{name}={getattr(self, name)!r}` needs `preset='default'`, got 'paper'"
+                )
 
     def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
         options = self._options()
@@ -122,7 +179,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         return fit_by_papers_recipe(observations, options, seed, on_step)
 
 
-class TruncatedGaussianNCE(TruncatedGaussianEstimator):
+class TruncatedGaussianNCE(ContrastiveEstimator):
     """Truncated Gaussian network by plain NCE, missing cells filled or dropped beforehand.
 
     The comparator of the paper: filled cells bias the estimates more the more there are.
@@ -143,8 +200,16 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         linear: Literal["auto", "free", "zero"] = "auto",
         transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
+        positive_definite: Literal["warn", "barrier"] = "warn",
         noise_ratio: int = 10,
+        noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         random_state: RandomState = None,
         max_iter: int | None = None,
@@ -156,7 +221,15 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         self.transform = transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
+        self.positive_definite = positive_definite
         self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
         self.noise_draws = noise_draws
         self.random_state = random_state
         self.max_iter = max_iter

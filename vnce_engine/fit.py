@@ -7,7 +7,12 @@ import torch
 
 from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.cycles import Cycles
-from vnce_engine.diagnostics import diagnose, numerical_warnings, stability_warnings
+from vnce_engine.diagnostics import (
+    diagnose,
+    is_separated,
+    numerical_warnings,
+    stability_warnings,
+)
 from vnce_engine.ebic import choose_by_ebic
 from vnce_engine.grid import strengths
 from vnce_engine.model import TruncatedGaussian
@@ -37,6 +42,8 @@ MESSAGES = {
     "returned. Try a stronger `penalty` or a transform, and look for extreme values.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
+
+NO_OVERLAP = " But noise and data hardly overlap: K and c are no estimates; see the warnings."
 
 
 @dataclass(frozen=True)
@@ -198,7 +205,7 @@ class _Run:
         return FitResult(
             model=TruncatedGaussian.from_augmented(augmented).with_columns_scaled(problem.scale),
             status=status,
-            message=MESSAGES[status],
+            message=MESSAGES[status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
             objective_path=tuple(cycles.objective_path),
             num_iterations=len(cycles.objective_path),
             penalty=self._strength,

@@ -41,6 +41,9 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
     L1-regularized log-linear models", ICML, for the orthants.
     """
     curvature = point.curvature()
+    if not curvature.total_weight > 0:
+        # Data and noise are told apart to the last bit: no direction is better than another.
+        return NewtonStep(point, torch.zeros_like(point.augmented))
     region = point.surface.region
     # Made for all that is estimated: what may move differs from face to face, and at the end.
     preconditioner = GaussianPreconditioner.of(

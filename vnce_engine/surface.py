@@ -122,6 +122,11 @@ class Curvature:
     is_free: Tensor
     """bool (d + 1, d + 1), symmetric: False where an entry of A stays as it is."""
 
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows; 0 where every class probability has rounded to 0 or 1."""
+        return float(sum(weights.sum() for _, weights in self.rows))
+
     def product(self, direction: Tensor, progress: Progress) -> Tensor:
         """Return the operator times a symmetric `direction`."""
         product = torch.zeros_like(direction)

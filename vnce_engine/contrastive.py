@@ -1,0 +1,117 @@
+"""What VNCE and NCE share beyond a network's conventions: penalties, their choice, and noise."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+
+from vnce_engine.base import TruncatedGaussianEstimator, check_choice
+from vnce_engine.choice import Selection
+from vnce_engine.fit import AUTO, FitOptions
+from vnce_engine.network import ranked_edges
+from vnce_engine.observations import Observations
+from vnce_engine.penalty import PenaltyKind
+from vnce_engine.result import FitResult, FitWarning, Stability
+from vnce_engine.stability import StabilityRule
+
+# log det K has this weight over n: that of two normal rows' likelihood.
+BARRIER_ROWS = 1.0
+# Below it the bound on false edges says next to nothing.
+_SMALLEST_THRESHOLD = 0.6
+
+
+class ContrastiveEstimator(TruncatedGaussianEstimator):
+    """A truncated Gaussian network told from noise; subclasses say what of missing cells."""
+
+    penalties: Sequence[float] | None
+    selection: str
+    ebic_gamma: float
+    n_subsamples: int
+    inclusion_threshold: float
+    max_false_edges: float
+    positive_definite: str
+    noise_scale: float
+    stability_: Stability | None
+
+    def _options(self) -> FitOptions:
+        return replace(
+            super()._options(),
+            penalties=None
+            if self.penalties is None
+            else tuple(sorted({float(strength) for strength in self.penalties}, reverse=True)),
+            selection=Selection(self.selection),
+            ebic_gamma=self.ebic_gamma,
+            stability=StabilityRule(
+                self.n_subsamples, self.inclusion_threshold, self.max_false_edges
+            ),
+            barrier_rows=BARRIER_ROWS if self.positive_definite == "barrier" else 0.0,
+            noise_scale=self.noise_scale,
+        )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("selection", self.selection, tuple(Selection))
+        check_choice("positive_definite", self.positive_definite, ("warn", "barrier"))
+        _check_range("ebic_gamma", self.ebic_gamma, 0, 1)
+        _check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
+        _check_positive("max_false_edges", self.max_false_edges)
+        _check_positive("noise_scale", self.noise_scale)
+        self._check_penalties()
+        if not _is_whole(self.n_subsamples) or self.n_subsamples < 2 or self.n_subsamples % 2:
+            raise ValueError(
+                f"`n_subsamples` must be an even number of at least 2, got {self.n_subsamples!r}"
+            )
+        if self.selection == Selection.HELD_OUT:
+            return
+        if self.penalty_kind != PenaltyKind.L1:
+            raise ValueError(
+                f"`selection={self.selection!r}` needs `penalty_kind='l1'`, whose zeros make a "
+                f"graph, got {self.penalty_kind!r}"
+            )
+        if self.penalty != AUTO:
+            raise ValueError(
+                f"`selection={self.selection!r}` needs `penalty='auto'`, got {self.penalty!r}"
+            )
+
+    def _check_penalties(self) -> None:
+        if self.penalties is None:
+            return
+        if self.penalty != AUTO:
+            raise ValueError(f"`penalties` needs `penalty='auto'`, got {self.penalty!r}")
+        if isinstance(self.penalties, str) or not len(self.penalties):
+            raise ValueError(
+                f"`penalties` must be None or positive numbers, got {self.penalties!r}"
+            )
+        for strength in self.penalties:
+            _check_positive("penalties", strength)
+
+    def _present(
+        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
+    ) -> None:
+        super()._present(result, observations, warnings)
+        self.stability_ = result.stability
+        if result.stability is not None:
+            self.edges_ = ranked_edges(
+                self.precision_,
+                observations.num_pairwise().numpy(),
+                self.edge_threshold,
+                result.stability.inclusion,
+            )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not (_is_number(value) and low <= value <= high):
+        raise ValueError(f"`{name}` must be a number from {low:g} to {high:g}, got {value!r}")
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not (_is_number(value) and 0 < value < math.inf):
+        raise ValueError(f"`{name}` must be positive and finite, got {value!r}")
