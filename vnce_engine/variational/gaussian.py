@@ -67,7 +67,8 @@ class MissingCells(NamedTuple):
     def log_normaliser(self) -> Tensor:
         """Return log ∫ exp(-½ zᵀ K_mm z) dz (n,)."""
         log_determinant = 2 * self.factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
-        return 0.5 * (self.is_missing.sum(dim=1) * _LOG_TAU - log_determinant[self.pattern])
+        num_missing = self.is_missing.to(self.mean.dtype).sum(dim=1)
+        return 0.5 * (num_missing * _LOG_TAU - log_determinant[self.pattern])
 
 
 def conditional(parameters: GaussianParameters, u: Tensor) -> MissingCells:
