@@ -44,6 +44,13 @@ _PAPERS: dict[str, Any] = {"linear": "zero", "penalty": None}
 ESTIMATORS: dict[str, RecoveryEstimator] = {
     "vnce": RecoveryEstimator("VNCE", _vnce(), 1.6),
     "vnce-ridge": RecoveryEstimator("VNCE, ridge", _vnce(penalty_kind="ridge"), 1.6),
+    "vnce-l1": RecoveryEstimator("VNCE, L1", _vnce(penalty_kind="l1"), 2.5),
+    "vnce-ebic": RecoveryEstimator(
+        "VNCE, L1, eBIC and refit", _vnce(penalty_kind="l1", selection="ebic"), 2.5
+    ),
+    "vnce-barrier": RecoveryEstimator(
+        "VNCE, K kept definite", _vnce(positive_definite="barrier"), 1.8
+    ),
     "vnce-paper": RecoveryEstimator("VNCE, paper's recipe", _vnce(preset="paper"), 8.0),
     "nce-mean": RecoveryEstimator("NCE, mean-filled", _nce(imputation="mean", **_PAPERS), 0.2),
     "nce-mean-penalised": RecoveryEstimator(

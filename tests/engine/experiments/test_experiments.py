@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from vnce_engine.experiments.experiment import Experiment
-from vnce_engine.experiments.graph_recovery import GraphRecovery, simulate
+from vnce_engine.experiments.graph_recovery import GraphRecovery, compare, simulate
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
+from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.progress import FitCancelledError
 
 SMALL: list[Experiment] = [
@@ -85,6 +86,15 @@ def test_one_seed_gives_one_graph_whatever_the_share_of_missing_cells() -> None:
 def test_unknown_estimators_are_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"`estimators` must be among vnce, .*, got 'magic'"):
         GraphRecovery(estimators=("magic",))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_scores_a_small_table(name: str) -> None:
+    truth, X = simulate("ring", 0.05, seed=0, num_columns=5, num_rows=80)
+    (line,) = compare(truth, X, (name,))
+    assert line["reason"] is None
+    for score in ("auc_abs", "auc_signed"):
+        assert isinstance(line[score], float)
 
 
 def test_a_refused_table_is_counted_and_says_why() -> None:
