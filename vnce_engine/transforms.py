@@ -8,7 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Transform(StrEnum):
-    """A transform of every observed cell; NaN stays NaN. Its domain and range are x >= 0."""
+    """A transform of every observed cell; NaN stays NaN.
+
+    Its domain and range are x >= 0; those of "none" are all numbers, and whether a model takes
+    negative ones is its estimator's to say.
+    """
 
     NONE = "none"
     SQRT = "sqrt"
@@ -16,8 +20,8 @@ class Transform(StrEnum):
     LOG1P = "log1p"
 
     def forward(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the transformed values; raise `ValueError` if one is negative."""
-        x = _require_non_negative(x)
+        """Return the transformed values; raise `ValueError` if one is outside the domain."""
+        x = self._values(x)
         match self:
             case Transform.NONE:
                 return x
@@ -31,8 +35,8 @@ class Transform(StrEnum):
                 assert_never(self)
 
     def inverse(self, y: ArrayLike) -> NDArray[np.float64]:
-        """Return the values on the original scale; raise `ValueError` if one is negative."""
-        y = _require_non_negative(y)
+        """Return the values on the original scale; raise `ValueError` if one is out of range."""
+        y = self._values(y)
         match self:
             case Transform.NONE:
                 return y
@@ -45,11 +49,10 @@ class Transform(StrEnum):
             case _:
                 assert_never(self)
 
-
-def _require_non_negative(x: ArrayLike) -> NDArray[np.float64]:
-    values = np.array(x, dtype=np.float64)
-    negative = values < 0
-    if negative.any():
-        smallest = values[negative].min()
-        raise ValueError(f"a transform needs values of at least 0, got {smallest}")
-    return values
+    def _values(self, x: ArrayLike) -> NDArray[np.float64]:
+        values = np.array(x, dtype=np.float64)
+        negative = values < 0
+        if self is not Transform.NONE and negative.any():
+            smallest = values[negative].min()
+            raise ValueError(f"`transform='{self}'` needs values of at least 0, got {smallest}")
+        return values
