@@ -1,15 +1,15 @@
 """The strengths among which a penalty is chosen."""
 
 import math
+from dataclasses import replace
 
 import torch
 
-from vnce_engine.mean_field import complete
+from vnce_engine.cycles import Cycles
 from vnce_engine.penalty import REFERENCE_ROWS, PenaltyKind, weakest_safe_strength
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.setting import Setting
-from vnce_engine.surface import Surface
 
 # From strong to weak, about 1.8-fold steps; for penalties that leave no exact zeros.
 STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
@@ -18,8 +18,10 @@ STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
 _L1_SHARE = 1.6
 _L1_LARGEST_SHARE = 0.1
 _L1_STEPS = 12
-# q starts from the noise's means.
-_SWEEPS = 3
+# The fit of independent columns, whose slopes say where the path starts, is followed this far.
+_TOLERANCE = 1e-3
+_MAX_CYCLES = 30
+_MARGIN = 1.02
 
 
 def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
@@ -37,20 +39,26 @@ def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
 
 
 def strongest_l1(setting: Setting, progress: Progress) -> float:
-    """Return the strength from which on, about, an L1 penalty leaves no interaction.
+    """Return a strength that, but for the tolerance of fits, just leaves no interaction.
 
-    That is the steepest slope of the objective in any kappa_ij at the model of independent columns.
+    That is the steepest slope of the objective in any kappa_ij at the best model of independent
+    columns, and a little more.
     """
     problem, sample = setting.problem, setting.problem.sample()
-    start = setting.start()
-    control = torch.zeros_like(start)
-    for block in sample.blocks:
-        control += complete(block, start, math.log(sample.nu), _SWEEPS).control
-    surface = Surface(
-        sample, control / sample.num_rows, setting.penalty(None, sample.num_rows), setting.region()
+    num_columns = problem.observations.num_columns
+    no_edges = torch.zeros(num_columns, num_columns, dtype=torch.bool)
+    # Any strength will do: without interactions it only switches the diagonal's part on.
+    penalty = setting.penalty(1.0, sample.num_rows)
+    independent = Cycles(setting.start(), progress)
+    independent.run(sample, penalty, setting.region(no_edges), _TOLERANCE, _MAX_CYCLES)
+    assert independent.point is not None
+    surface = replace(
+        independent.point.surface,
+        penalty=setting.penalty(None, sample.num_rows),
+        region=setting.region(),
     )
-    slopes = surface.at(start, progress).gradient[:-1, :-1]
+    slopes = surface.at(independent.augmented, progress).gradient[:-1, :-1]
     root = problem.inverse_k0(setting.linear).sqrt()
     # A pair has two entries.
     steepest = 2 * (slopes / torch.outer(root, root)).fill_diagonal_(0.0).abs().max()
-    return float(steepest) * problem.num_rows / REFERENCE_ROWS
+    return _MARGIN * float(steepest) * problem.num_rows / REFERENCE_ROWS

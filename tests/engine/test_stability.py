@@ -1,0 +1,149 @@
+"""Stability selection: its bound, the frequencies, and half-samples that fail."""
+
+import numpy as np
+import pytest
+
+from vnce_engine import FitStep, TruncatedGaussianVNCE
+from vnce_engine.simulate import (
+    mask_completely_at_random,
+    ring_precision,
+    sample_truncated_gaussian,
+)
+from vnce_engine.stability import StabilityRule, bound_constant
+
+
+@pytest.mark.parametrize(
+    ("threshold", "num_halvings", "constant"),
+    [
+        # Shah and Samworth (2013), eq. (8), worked out by hand.
+        (0.75, 50, 1 / (2 * (0.5 - 0.01))),
+        (0.6, 50, 1 / (2 * (0.2 - 0.01))),
+        (0.9, 50, 4 * (0.1 + 0.01) / 1.02),
+        (1.0, 50, 4 * 0.01 / 1.02),
+    ],
+)
+def test_the_bound_s_constant_is_that_of_its_source(
+    threshold: float, num_halvings: int, constant: float
+) -> None:
+    assert bound_constant(threshold, num_halvings) == pytest.approx(constant, rel=1e-12)
+
+
+def test_the_bound_allows_fewer_edges_where_the_threshold_is_lower() -> None:
+    allowed = [StabilityRule(100, t, 1.0).most_edges(190) for t in (0.6, 0.75, 0.9)]
+    assert allowed == sorted(allowed)
+    # Solved for q: C q² / p = 1.
+    assert bound_constant(0.9, 50) * allowed[2] ** 2 / 190 == pytest.approx(1.0)
+    # However many false edges are allowed, q stays where the bound is proven.
+    assert StabilityRule(100, 0.9, 1e6).most_edges(190) == pytest.approx(190 / np.sqrt(3))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TruncatedGaussianVNCE:
+    rng = np.random.default_rng(43)
+    X = sample_truncated_gaussian(ring_precision(5, rng), 500, rng)
+    return TruncatedGaussianVNCE(
+        linear="zero",
+        penalty_kind="l1",
+        selection="stability",
+        n_subsamples=20,
+        noise_ratio=3,
+        random_state=0,
+    ).fit(X)
+
+
+def test_the_graph_has_the_edges_whose_inclusion_reaches_the_threshold(
+    fitted: TruncatedGaussianVNCE,
+) -> None:
+    assert fitted.stability_ is not None
+    inclusion = fitted.stability_.inclusion
+    assert inclusion is not None
+    assert (inclusion == inclusion.T).all()
+    for edge in fitted.edges_:
+        assert edge.inclusion == inclusion[edge.source, edge.target]
+        assert (edge.precision != 0) == (edge.inclusion >= 0.75)
+    assert (fitted.precision_ == fitted.precision_.T).all()
+
+
+def test_inclusions_are_shares_of_the_half_samples(fitted: TruncatedGaussianVNCE) -> None:
+    stability = fitted.stability_
+    assert stability is not None
+    assert stability.inclusion is not None
+    assert stability.n_requested == 20
+    assert stability.n_ok + stability.n_failed == 20
+    counts = stability.inclusion * stability.n_ok
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-9)
+    assert stability.mean_edges == pytest.approx(stability.inclusion.sum() / 2)
+
+
+def test_the_weakest_strength_that_the_bound_allows_is_chosen(
+    fitted: TruncatedGaussianVNCE,
+) -> None:
+    path = fitted.penalty_path_
+    assert fitted.stability_ is not None
+    chosen = next(i for i, step in enumerate(path) if step.chosen)
+    assert path[chosen].criterion == fitted.stability_.expected_false_edges
+    assert path[chosen].criterion <= 2.0
+    # A weaker one is out of bounds: by false edges, or because q would exceed p / sqrt(3).
+    if chosen + 1 < len(path):
+        most = StabilityRule(20, 0.75, 2.0).most_edges(10)
+        constant = bound_constant(0.75, fitted.stability_.n_ok // 2)
+        assert np.sqrt(path[chosen + 1].criterion * 10 / constant) > most
+
+
+def small_table(num_rows: int = 16) -> np.ndarray:
+    """Return 16 rows with 30 % gaps, one column nearly empty: many halves cannot be fitted."""
+    rng = np.random.default_rng(16)
+    X = mask_completely_at_random(np.abs(rng.normal(size=(num_rows, 5))), 0.3, rng)
+    X[:, 4] = np.nan
+    X[::5, 4] = np.abs(rng.normal(size=len(X[::5])))
+    return X
+
+
+def test_half_samples_that_fail_are_counted_by_cause_and_the_others_used() -> None:
+    steps: list[FitStep] = []
+    model = TruncatedGaussianVNCE(
+        linear="zero",
+        penalty_kind="l1",
+        selection="stability",
+        n_subsamples=30,
+        noise_ratio=2,
+        random_state=1,
+    ).fit(small_table(), on_step=steps.append)
+    stability = model.stability_
+    assert stability is not None
+    assert stability.n_requested == 30
+    assert stability.n_failed > 0
+    assert stability.n_ok == 30 - stability.n_failed
+    assert stability.failures["a column without two different observed values"] > 0
+    codes = {warning.code: warning.message for warning in model.warnings_}
+    assert stability.inclusion is not None
+    assert f"{stability.n_failed} of 30 half-samples failed" in codes["half-samples-failed"]
+    # Progress moves with every half-sample.
+    fractions = {step.fraction for step in steps if step.stage == "penalty"}
+    assert len(fractions) >= 30
+
+
+def test_too_many_failures_leave_no_inclusion_but_a_reason_and_a_result() -> None:
+    X = small_table()
+    X[:, 4] = np.nan
+    X[:2, 4] = [0.5, 2.0]  # of a pair of halves one at most has both
+    model = TruncatedGaussianVNCE(
+        linear="zero",
+        penalty_kind="l1",
+        selection="stability",
+        n_subsamples=10,
+        noise_ratio=2,
+        random_state=1,
+    ).fit(X)
+    stability = model.stability_
+    assert stability is not None
+    assert stability.n_ok < 5
+    assert stability.n_failed == 10 - stability.n_ok
+    assert stability.inclusion is None
+    assert stability.reason is not None
+    assert all(edge.inclusion is None for edge in model.edges_)
+    messages = {warning.code: warning.message for warning in model.warnings_}
+    assert stability.reason in messages["stability-undetermined"]
+    assert np.isfinite(model.precision_).all()
+    # The strength was chosen by held-out rows, whose steps have standard errors.
+    assert all(step.standard_error is not None for step in model.penalty_path_)
