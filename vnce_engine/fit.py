@@ -110,13 +110,17 @@ def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
     if needed < num_rows:
         return
     weakest = weakest_safe_strength(options.penalty_kind)
-    name, given = "penalty", options.penalty
-    if isinstance(given, str):
-        name, given = "penalties", min(options.penalties or (weakest,))
-    if given is None or given < weakest:
+    rule = f"at least {weakest:g} with {needed} parameters and {num_rows} rows"
+    if isinstance(options.penalty, str):
+        if options.penalties and min(options.penalties) < weakest:
+            raise ValueError(
+                f"`penalties` must be {rule}, got {min(options.penalties)!r}: the estimates would "
+                "be unbounded"
+            )
+    elif options.penalty is None or options.penalty < weakest:
         raise ValueError(
-            f"`{name}` must be 'auto' or at least {weakest:g} with {needed} parameters and "
-            f"{num_rows} rows, got {given!r}: the estimates would be unbounded"
+            f"`penalty` must be 'auto' or {rule}, got {options.penalty!r}: the estimates would be "
+            "unbounded"
         )
 
 

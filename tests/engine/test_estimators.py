@@ -287,6 +287,24 @@ def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: 
         ({"tol": 0.0}, "`tol` must be"),
         ({"edge_threshold": -0.1}, "`edge_threshold` must be"),
         ({"preset": "fast"}, "`preset` must be one of"),
+        ({"noise_scale": 0.0}, "`noise_scale` must be positive"),
+        ({"noise_scale": np.inf}, "`noise_scale` must be positive and finite"),
+        ({"positive_definite": "yes"}, "`positive_definite` must be one of"),
+        ({"selection": "aic"}, "`selection` must be one of"),
+        ({"ebic_gamma": 1.5}, "`ebic_gamma` must be a number from 0 to 1"),
+        ({"n_subsamples": 7}, "`n_subsamples` must be an even number"),
+        ({"inclusion_threshold": 0.5}, "`inclusion_threshold` must be a number from 0.6 to 1"),
+        ({"max_false_edges": -1.0}, "`max_false_edges` must be positive"),
+        ({"penalties": [0.3]}, "`penalties` needs `penalty='auto'`, got 0.5"),
+        ({"penalties": [], "penalty": "auto"}, "`penalties` must be None or positive numbers"),
+        ({"penalties": [0.3, -1], "penalty": "auto"}, "`penalties` must be positive"),
+        ({"selection": "ebic"}, "`selection='ebic'` needs `penalty_kind='l1'`"),
+        (
+            {"selection": "stability", "penalty_kind": "l1"},
+            "`selection='stability'` needs `penalty='auto'`, got 0.5",
+        ),
+        ({"preset": "paper", "penalty_kind": "l1"}, "`penalty_kind='l1'` needs `preset='default'`"),
+        ({"preset": "paper", "noise_scale": 2.0}, "`noise_scale=2.0` needs `preset='default'`"),
     ],
 )
 def test_wrong_parameters_are_named_with_their_rule(options: dict[str, Any], said: str) -> None:
@@ -312,6 +330,11 @@ def test_a_fit_with_more_parameters_than_rows_needs_a_penalty(penalty: float | N
     with pytest.raises(ValueError, match=r"`penalty` must be .* 15 parameters and 15 rows"):
         TruncatedGaussianVNCE(penalty=penalty).fit(table(n=15, fraction=0.0))
     TruncatedGaussianVNCE(penalty=None, max_iter=2).fit(table(n=60, fraction=0.0))
+
+
+def test_a_grid_too_weak_for_more_parameters_than_rows_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`penalties` must be at least 0\.03 with 15 parameters"):
+        TruncatedGaussianVNCE(penalties=[1.0, 0.01]).fit(table(n=15, fraction=0.0))
 
 
 def test_the_papers_preset_refuses_observed_zeros_by_column() -> None:

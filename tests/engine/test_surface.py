@@ -98,6 +98,36 @@ def test_curvature_is_the_negative_hessian_where_no_row_is_left_out() -> None:
     torch.testing.assert_close(product, -symmetric(hessian), rtol=0, atol=ROUNDING)
 
 
+@pytest.mark.parametrize("kind", PenaltyKind)
+def test_with_missing_cells_curvature_is_the_negative_hessian_of_each_row_s_first_draw(
+    kind: PenaltyKind,
+) -> None:
+    problem = prepared(0.3, 3)
+    augmented = a_point(problem)
+    surface = surface_at(problem, augmented, kind)
+    assert any(block.num_draws > 1 for block in surface.sample.data)
+
+    def first_draws(a: torch.Tensor) -> torch.Tensor:
+        total = a.new_zeros(())
+        for block in surface.sample.blocks:
+            rows = block.draws[:, 0]
+            log_ratio = block.log_ratio_offset[0] - 0.5 * torch.einsum("ib,ij,jb->b", rows, a, rows)
+            sign = -1 if block.is_noise else 1
+            total = total + logsigmoid(sign * (log_ratio - math.log(surface.sample.nu))).sum()
+        return total / surface.sample.num_rows
+
+    generator = torch.Generator().manual_seed(2)
+    direction = symmetric(torch.randn(5, 5, dtype=torch.float64, generator=generator))
+    _, hessian = torch.autograd.functional.hvp(first_draws, augmented, direction)
+    curvature = surface.at(augmented, QUIET).curvature()
+
+    product = curvature.product(direction, QUIET)
+
+    # The penalty's own curvature is compared with autograd in test_penalty.py.
+    product[:-1, :-1] -= surface.penalty.curvature(augmented[:-1, :-1]).product(direction[:-1, :-1])
+    torch.testing.assert_close(product, -symmetric(hessian), rtol=0, atol=ROUNDING)
+
+
 def test_the_curvature_s_diagonal_is_half_its_quadratic_form_in_pairs() -> None:
     problem = prepared(0.3, 3)
     augmented = a_point(problem)
