@@ -29,14 +29,14 @@ class GaussianParameters(NamedTuple):
 
     def packed(self) -> Tensor:
         """Return theta (p,)."""
-        rows, columns = _lower(len(self.linear))
+        rows, columns = lower_triangle(len(self.linear))
         triangle = self.precision[rows, columns]
         return torch.cat([triangle, self.linear, self.log_partition.reshape(1)])
 
     @classmethod
     def unpack(cls, theta: Tensor, d: int) -> "GaussianParameters":
         """Read K, h and c from theta (p,) of d columns."""
-        rows, columns = _lower(d)
+        rows, columns = lower_triangle(d)
         triangle, linear, log_partition = theta.split([len(rows), d, 1])
         index = torch.zeros(d, d, dtype=torch.int64)
         index[rows, columns] = index[columns, rows] = torch.arange(len(rows))
@@ -50,6 +50,39 @@ class GaussianParameters(NamedTuple):
             linear @ mean + len(mean) * _LOG_TAU - torch.linalg.slogdet(precision).logabsdet
         )
         return cls(precision, linear, log_partition)
+
+
+class GroupedRows(NamedTuple):
+    """Rows with holes; those with the same holes share one Cholesky factor."""
+
+    u: Tensor
+    """(n, d), NaN where missing"""
+    patterns: Tensor
+    """bool (number of patterns, d): True where missing"""
+    pattern: Tensor
+    """int64 (n,): the pattern of each row"""
+
+    @classmethod
+    def of(cls, u: Tensor) -> "GroupedRows":
+        """Find the distinct patterns of rows u (n, d)."""
+        patterns, pattern = torch.unique(torch.isnan(u), dim=0, return_inverse=True)
+        return cls(u, patterns, pattern)
+
+    def observed_cells(self) -> Tensor:
+        """Return u with zeros where cells are missing."""
+        return torch.nan_to_num(self.u, nan=0.0)
+
+    def both_missing(self) -> Tensor:
+        """Return bool (number of patterns, d, d): whether both coordinates are missing."""
+        return self.patterns.unsqueeze(2) & self.patterns.unsqueeze(1)
+
+    def factors(self, precision: Tensor) -> Tensor:
+        """Return Cholesky factors (number of patterns, d, d) of K_mm, of the identity elsewhere."""
+        identity = torch.eye(len(precision), dtype=precision.dtype)
+        factor: Tensor = torch.linalg.cholesky(
+            torch.where(self.both_missing(), precision, identity)
+        )
+        return factor
 
 
 class MissingCells(NamedTuple):
@@ -66,26 +99,23 @@ class MissingCells(NamedTuple):
 
     def log_normaliser(self) -> Tensor:
         """Return log ∫ exp(-½ zᵀ K_mm z) dz (n,)."""
-        log_determinant = 2 * self.factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
         num_missing = self.is_missing.to(self.mean.dtype).sum(dim=1)
-        return 0.5 * (num_missing * _LOG_TAU - log_determinant[self.pattern])
+        return 0.5 * num_missing * _LOG_TAU - half_log_determinants(self.factor)[self.pattern]
+
+
+def half_log_determinants(factor: Tensor) -> Tensor:
+    """Return ½ log det (p,) of the matrices with Cholesky factors (p, d, d)."""
+    return factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
 
 
 def conditional(parameters: GaussianParameters, u: Tensor) -> MissingCells:
-    """Return the distribution of the missing cells of rows u (n, d), NaN where missing.
-
-    Rows that share a pattern share one Cholesky factor.
-    """
-    precision, linear, _ = parameters
-    is_missing = torch.isnan(u)
-    patterns, pattern = torch.unique(is_missing, dim=0, return_inverse=True)
-    both = patterns.unsqueeze(2) & patterns.unsqueeze(1)
-    identity = torch.eye(u.shape[1], dtype=u.dtype)
-    factor = torch.linalg.cholesky(torch.where(both, precision, identity))
-    observed = torch.where(is_missing, 0.0, u)
-    pull = torch.where(is_missing, linear - observed @ precision, 0.0).unsqueeze(2)
-    cells = torch.cholesky_solve(pull, factor[pattern]).squeeze(2)
-    return MissingCells(pattern, factor, observed + cells, is_missing)
+    """Return the distribution of the missing cells of rows u (n, d), NaN where missing."""
+    rows = GroupedRows.of(u)
+    factor = rows.factors(parameters.precision)
+    observed, is_missing = rows.observed_cells(), torch.isnan(u)
+    pull = torch.where(is_missing, parameters.linear - observed @ parameters.precision, 0.0)
+    cells = torch.cholesky_solve(pull.unsqueeze(2), factor[rows.pattern]).squeeze(2)
+    return MissingCells(rows.pattern, factor, observed + cells, is_missing)
 
 
 @dataclass(frozen=True)
@@ -137,6 +167,7 @@ class GaussianConditional:
         return -0.5 * squares - cells.log_normaliser()
 
 
-def _lower(d: int) -> tuple[Tensor, Tensor]:
+def lower_triangle(d: int) -> tuple[Tensor, Tensor]:
+    """Return row and column numbers of the lower triangle with its diagonal, row by row."""
     rows, columns = torch.tril_indices(d, d)
     return rows, columns

@@ -24,12 +24,12 @@ _SEPARATED = (
     "their covariance if possible, bring its spread near theirs, or raise `nu`."
 )
 _FEW_NOISE_ROWS = (
-    "Only a few noise rows carry nearly all the weight: most noise falls where the model is not, or "
-    "misses its tails. Bring the noise nearer to the data, or raise `nu`."
+    "Only a few noise rows carry nearly all the weight: most noise falls where the model is not, "
+    "or misses its tails. Bring the noise nearer to the data, or raise `nu`."
 )
 _FEW_DRAWS = (
-    "Only a few latent draws carry nearly all the weight of their rows: q is far from the posterior. "
-    "Give q a richer family or more steps, or raise `num_draws`."
+    "Only a few latent draws carry nearly all the weight of their rows: q is far from the "
+    "posterior. Give q a richer family or more steps, or raise `num_draws`."
 )
 
 

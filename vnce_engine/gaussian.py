@@ -1,0 +1,234 @@
+"""Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
+
+import math
+from dataclasses import replace
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from vnce_engine.gaussian_fit import GaussianOptions, fit_gaussian
+from vnce_engine.imputation import Imputation, fill
+from vnce_engine.network_estimator import (
+    MIN_ROWS,
+    NetworkEstimator,
+    RandomState,
+    check_choice,
+    check_count,
+    check_number,
+)
+from vnce_engine.observations import Observations
+from vnce_engine.penalty import PenaltyKind
+from vnce_engine.progress import OnStep
+from vnce_engine.result import FitResult, FitWarning
+from vnce_engine.transforms import Transform
+from vnce_engine.variational.gaussian import GaussianParameters, conditional
+
+# Quantiles of a missing cell's normal averaged for a mean on the data's own scale.
+_NUM_QUANTILES = 32
+_FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
+
+
+class _GaussianEstimator(NetworkEstimator):
+    """A Gaussian network, fitted by telling data from Gaussian noise."""
+
+    _may_be_negative = True
+
+    penalty: float | None
+    penalty_kind: str
+    noise_ratio: int
+    noise_scale: float
+    noise_draws: str
+    max_iter: int
+    tol: float
+
+    def impute(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return X with its missing cells at their mean given the observed ones of their row.
+
+        On X's own scale; observed cells stay the same to the last bit.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        transform = Transform(self.transform_)
+        model = self._result.model
+        parameters = GaussianParameters(model.precision, model.linear, model.log_partition)
+        cells = conditional(parameters, torch.from_numpy(transform.forward(table)))
+        if transform is Transform.NONE:
+            return np.where(np.isnan(table), cells.mean.numpy(), table)
+        covariance = torch.cholesky_inverse(cells.factor)
+        spread = covariance.diagonal(dim1=1, dim2=2).sqrt()[cells.pattern]
+        levels = (torch.arange(_NUM_QUANTILES, dtype=spread.dtype) + 0.5) / _NUM_QUANTILES
+        draws = cells.mean + spread * torch.special.ndtri(levels).view(-1, 1, 1)
+        # A normal may go below the transform's range, where its least value stands.
+        means = transform.inverse(draws.clamp(min=0).numpy()).mean(axis=0)
+        return np.where(np.isnan(table), means, table)
+
+    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
+
+        `y` is ignored. `on_step` is called with a `FitStep` after every Newton step; returning True
+        cancels, and `status_` says so. Raises `ValueError` naming the parameter or the columns that
+        do not fit.
+        """
+        return self._fit(X, on_step)
+
+    def _options(self) -> GaussianOptions:
+        return GaussianOptions(
+            noise_ratio=self.noise_ratio,
+            noise_scale=self.noise_scale,
+            noise_draws=self.noise_draws,
+            penalty=self.penalty,
+            penalty_kind=PenaltyKind(self.penalty_kind),
+            tolerance=self.tol,
+            max_iterations=self.max_iter,
+        )
+
+    def _check_parameters(self) -> None:
+        check_choice("penalty_kind", self.penalty_kind, ("adaptive", "ridge"))
+        check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
+        if self.penalty is not None:
+            check_number("penalty", self.penalty, "None or a positive number", 0, math.inf)
+        check_count("noise_ratio", self.noise_ratio)
+        check_number("noise_scale", self.noise_scale, "a positive number", 0, math.inf)
+        check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
+
+
+class GaussianVNCE(_GaussianEstimator):
+    """Gaussian network from a table with holes, by variational NCE with the exact posterior.
+
+    The model of a (transformed) row x is exp(-½ xᵀKx + hᵀx - c) on all of R^d, c estimated. The
+    posterior of the missing cells is normal and is q, so that the bound is tight; the estimates
+    tend to maximum likelihood as `noise_ratio` grows. Noise is Gaussian, and carries the
+    missingness of the data rows.
+
+    Parameters
+    ----------
+    transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; all but "none" need them non-negative.
+    penalty : float or None
+        Strength of a penalty on interactions, as it is for 1000 rows; None for none, which needs
+        more rows than parameters.
+    penalty_kind : "adaptive" or "ridge"
+        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion.
+    noise_ratio : int
+        Noise rows a data row, nu.
+    noise_scale : float
+        Factor on the standard deviations of the noise, which otherwise resembles the data.
+    noise_draws : "sobol" or "random"
+        Evenly spread or independent noise.
+    random_state : int, Generator, RandomState or None
+        Seed of the noise; the same int gives the same result.
+    max_iter : int
+        Newton steps at most.
+    tol : float
+        Largest step in K and h, columns scaled to variance 1, at which the fit has converged.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+
+    Attributes are those of `TruncatedGaussianVNCE`; K is the inverse covariance here.
+    Source: Rhodes and Gutmann (2019), Theorem 1, on a model whose posterior is known.
+    """
+
+    def __init__(
+        self,
+        *,
+        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        noise_ratio: int = 10,
+        noise_scale: float = 1.0,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        random_state: RandomState = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.transform = transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
+        self.noise_draws = noise_draws
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.edge_threshold = edge_threshold
+
+    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+        return fit_gaussian(observations, self._options(), seed, on_step)
+
+
+class GaussianNCE(_GaussianEstimator):
+    """Gaussian network by plain NCE, missing cells filled or dropped beforehand.
+
+    A comparator: filled cells bias the estimates more the more there are.
+
+    Parameters
+    ----------
+    imputation : "mean", "zero" or "drop"
+        Fill with the column's observed mean, with zero, or keep only complete rows.
+
+    All other parameters and the attributes are those of `GaussianVNCE`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["mean", "zero", "drop"] = "mean",
+        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        noise_ratio: int = 10,
+        noise_scale: float = 1.0,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        random_state: RandomState = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.imputation = imputation
+        self.transform = transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
+        self.noise_draws = noise_draws
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.edge_threshold = edge_threshold
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("imputation", self.imputation, _FILLINGS)
+
+    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+        imputation = Imputation(self.imputation)
+        filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
+        if filled.num_rows < MIN_ROWS:
+            raise ValueError(
+                f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
+                f"{filled.num_rows} of {observations.num_rows}"
+            )
+        result = fit_gaussian(filled, self._options(), seed, on_step)
+        num_missing = int((~observations.observed).sum())
+        counted = replace(
+            result.diagnostics, num_rows=observations.num_rows, num_missing=num_missing
+        )
+        warnings = result.warnings
+        if num_missing:
+            warnings = (_not_modelled(imputation, num_missing), *warnings)
+        return replace(result, diagnostics=counted, warnings=warnings)
+
+
+def _not_modelled(imputation: Imputation, num_missing: int) -> FitWarning:
+    done = "left out with their rows" if imputation is Imputation.DROP else f"filled ({imputation})"
+    return FitWarning(
+        "missing-cells-not-modelled",
+        f"{num_missing} missing cells were {done} before the fit: the estimates are biased by it, "
+        "the more the more cells are missing.",
+    )
