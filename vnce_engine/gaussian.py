@@ -144,7 +144,7 @@ class GaussianVNCE(_GaussianEstimator):
         noise_draws: Literal["sobol", "random"] = "sobol",
         random_state: RandomState = None,
         max_iter: int = 100,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         edge_threshold: float = 0.1,
     ) -> None:
         self.transform = transform
@@ -187,7 +187,7 @@ class GaussianNCE(_GaussianEstimator):
         noise_draws: Literal["sobol", "random"] = "sobol",
         random_state: RandomState = None,
         max_iter: int = 100,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation

@@ -59,7 +59,7 @@ class GaussianOptions:
     penalty: float | None = None
     """Strength, as it is for 1000 rows."""
     penalty_kind: PenaltyKind = PenaltyKind.ADAPTIVE
-    tolerance: float = 1e-6
+    tolerance: float = 1e-5
     max_iterations: int = 100
 
 

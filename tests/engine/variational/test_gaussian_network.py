@@ -1,0 +1,295 @@
+"""Gaussian networks by VNCE, against maximum likelihood with the noise's error derived."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import Tensor
+
+from vnce_engine.gaussian import GaussianNCE, GaussianVNCE
+from vnce_engine.gaussian_surface import GaussianSurface
+from vnce_engine.noise import random_uniforms
+from vnce_engine.objective import vnce_objective
+from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.result import FitStatus
+from vnce_engine.transforms import Transform
+from vnce_engine.variational.gaussian import Gaussian, GaussianParameters, GroupedRows
+from vnce_engine.variational.gaussian_noise import GaussianNoise
+
+FloatArray = NDArray[np.float64]
+
+COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 1.5, 0.2], [-0.3, 0.2, 0.8]])
+MEAN = np.array([0.5, -10.0, 200.0])
+UNITS = np.array([1.0, 0.01, 30.0])
+
+
+def table(n: int, fraction: float, seed: int) -> FloatArray:
+    """Return rows of the Gaussian in odd units, with a `fraction` of cells missing."""
+    rng = np.random.default_rng(seed)
+    X = MEAN + UNITS * rng.multivariate_normal(np.zeros(3), COVARIANCE, size=n)
+    X[rng.random(X.shape) < fraction] = np.nan
+    return X[~np.isnan(X).all(axis=1)]
+
+
+def maximum_likelihood(X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and covariance by EM, written out row by row."""
+    mean, covariance = np.nanmean(X, axis=0), np.diag(np.nanvar(X, axis=0))
+    for _ in range(60):  # each leaves about the share of missing cells of the last's error
+        first, second = np.zeros(3), np.zeros((3, 3))
+        for row in X:
+            m, o = np.isnan(row), ~np.isnan(row)
+            slope = covariance[np.ix_(m, o)] @ np.linalg.inv(covariance[np.ix_(o, o)])
+            x, spread = row.copy(), np.zeros((3, 3))
+            x[m] = mean[m] + slope @ (row[o] - mean[o])
+            spread[np.ix_(m, m)] = covariance[np.ix_(m, m)] - slope @ covariance[np.ix_(o, m)]
+            first += x / len(X)
+            second += (np.outer(x, x) + spread) / len(X)
+        mean, covariance = first, second - np.outer(first, first)
+    return mean, covariance
+
+
+def errors_of_likelihood(X: FloatArray, mean: FloatArray, K: FloatArray) -> FloatArray:
+    """Return standard errors of K's lower triangle from the observed information.
+
+    c is not free in the likelihood: it is the log of the integral, given K and h.
+    """
+    x = torch.from_numpy((X - MEAN) / UNITS)
+    at = GaussianParameters.normalised(
+        torch.from_numpy((mean - MEAN) / UNITS), torch.from_numpy(K * np.outer(UNITS, UNITS))
+    ).packed()[:-1]
+
+    def log_likelihood(free: Tensor) -> Tensor:
+        parameters = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), 3)
+        normaliser = GaussianParameters.normalised(
+            torch.linalg.solve(parameters.precision, parameters.linear), parameters.precision
+        ).log_partition
+        theta = torch.cat([free, normaliser.reshape(1)])
+        return Gaussian(3).log_marginal(theta, x).sum()
+
+    information = -torch.autograd.functional.hessian(log_likelihood, at)
+    errors = torch.linalg.inv(information).diagonal().sqrt()[:6].numpy()
+    units = np.outer(UNITS, UNITS)[np.tril_indices(3)]
+    return np.asarray(errors / units)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3])
+def test_the_estimate_is_maximum_likelihood_up_to_the_error_of_the_noise(fraction: float) -> None:
+    # Where noise is the fitted Gaussian, every row's class probability is nu / (1 + nu), and the
+    # estimate differs from maximum likelihood by what the mean slope of the nu n noise rows, which
+    # carry the data's holes, differs from 0: its standard error is that of the likelihood's
+    # estimate over sqrt(nu).
+    nu = 20
+    X = table(500, fraction, seed=1)
+    mean, covariance = maximum_likelihood(X)
+    K = np.linalg.inv(covariance)
+    fitted = GaussianVNCE(noise_ratio=nu, noise_draws="random", random_state=0).fit(X)
+    assert fitted.converged_
+    lower = np.tril_indices(3)
+    errors = errors_of_likelihood(X, mean, K)
+    score = (fitted.precision_ - K)[lower] / (errors / np.sqrt(nu))
+    assert (np.abs(score) < 5).all(), score
+    location = np.linalg.solve(fitted.precision_, fitted.linear_)
+    assert (np.abs(location - mean) < 5 * np.sqrt(np.diag(covariance) / (0.7 * nu * len(X)))).all()
+
+
+def test_evenly_spread_noise_comes_nearer_to_maximum_likelihood() -> None:
+    X = table(500, 0.0, seed=2)
+    K = np.linalg.inv(np.cov(X.T, bias=True))
+
+    def distance(noise_draws: Any) -> float:
+        gaps = [
+            GaussianVNCE(noise_draws=noise_draws, random_state=seed).fit(X).precision_ / K - 1
+            for seed in range(3)
+        ]
+        return float(np.mean(np.square(gaps)))
+
+    assert distance("sobol") < distance("random")
+
+
+def surface(fraction: float, strength: float) -> tuple[GaussianSurface, Tensor]:
+    """Return a small objective and a theta away from its maximum."""
+    x = torch.from_numpy((table(40, fraction, seed=3) - MEAN) / UNITS)
+    noise = GaussianNoise.fit_columns(x)
+    generator = torch.Generator().manual_seed(0)
+    y = torch.where(x.isnan(), torch.nan, noise.sample(random_uniforms(len(x), 3, generator)))
+    u = torch.cat([x, y])
+    penalty = Penalty(strength, PenaltyKind.RIDGE, torch.ones(3, dtype=torch.float64), len(x))
+    made = GaussianSurface(GroupedRows.of(u), noise.log_prob(u), len(x), penalty)
+    K = torch.tensor([[1.2, -0.3, 0.1], [-0.3, 0.9, 0.2], [0.1, 0.2, 1.5]], dtype=torch.float64)
+    return made, GaussianParameters(K, K[0], K[0, 0]).packed()
+
+
+def objective(made: GaussianSurface, theta: Tensor) -> Tensor:
+    """Return the same objective by automatic differentiation's rules alone."""
+    log_ratio = Gaussian(3).log_marginal(theta, made.rows.u) - made.log_noise
+    data, noise = log_ratio[: made.num_data], log_ratio[made.num_data :]
+    penalty = made.penalty.value(GaussianParameters.unpack(theta, 3).precision)
+    return vnce_objective(data.unsqueeze(0), noise.unsqueeze(0), 1.0).total - penalty
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.4])
+@pytest.mark.parametrize("strength", [0.0, 2.0])
+def test_value_and_slope_are_those_of_the_nce_objective(fraction: float, strength: float) -> None:
+    made, theta = surface(fraction, strength)
+    leaf = theta.clone().requires_grad_(True)
+    value = objective(made, leaf)
+    (gradient,) = torch.autograd.grad(value, leaf)
+    assert made.value(theta) == pytest.approx(value.item(), rel=1e-12)
+    torch.testing.assert_close(made.expand(theta).gradient, gradient, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("strength", [0.0, 2.0])
+def test_the_curvature_of_complete_rows_is_minus_the_second_derivative(strength: float) -> None:
+    made, theta = surface(0.0, strength)
+    hessian = torch.autograd.functional.hessian(lambda t: objective(made, t), theta)
+    torch.testing.assert_close(made.expand(theta).curvature, -hessian, rtol=1e-8, atol=1e-10)
+
+
+def test_an_indefinite_precision_has_no_value() -> None:
+    made, theta = surface(0.4, 0.0)
+    K = GaussianParameters.unpack(theta, 3)
+    indefinite = K._replace(precision=K.precision - 2 * torch.eye(3).double())
+    assert made.value(indefinite.packed()) == -np.inf
+
+
+def test_units_and_origins_of_columns_do_not_matter() -> None:
+    X = table(200, 0.2, seed=4)
+    plain = GaussianVNCE(random_state=0).fit((X - MEAN) / UNITS)
+    moved = GaussianVNCE(random_state=0).fit(X)
+    scaled = moved.precision_ * np.outer(UNITS, UNITS)
+    np.testing.assert_allclose(scaled, plain.precision_, rtol=1e-6)
+    np.testing.assert_allclose(
+        moved.partial_correlation_, plain.partial_correlation_, rtol=1e-6, atol=1e-9
+    )
+    # log phi of a row differs by the log of the units alone.
+    row = X[~np.isnan(X).any(axis=1)][0]
+
+    def log_phi(model: GaussianVNCE, x: FloatArray) -> float:
+        return float(-0.5 * x @ model.precision_ @ x + model.linear_ @ x - model.log_partition_)
+
+    expected = log_phi(plain, (row - MEAN) / UNITS) - np.log(UNITS).sum()
+    assert log_phi(moved, row) == pytest.approx(expected, rel=1e-6)
+
+
+def test_missing_cells_are_imputed_by_their_conditional_mean() -> None:
+    X = table(200, 0.3, seed=5)
+    fitted = GaussianVNCE(random_state=0).fit(X)
+    filled = fitted.impute(X)
+    seen = ~np.isnan(X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    K, h = fitted.precision_, fitted.linear_
+    for row, given in zip(filled, X, strict=True):
+        m = np.isnan(given)
+        pull = h[m] - K[np.ix_(m, ~m)] @ given[~m]
+        np.testing.assert_allclose(row[m], np.linalg.solve(K[np.ix_(m, m)], pull), rtol=1e-8)
+
+
+def test_imputed_cells_of_transformed_columns_are_means_on_their_own_scale() -> None:
+    rng = np.random.default_rng(6)
+    X = np.expm1(np.abs(rng.multivariate_normal([3.0, 4.0], [[0.2, 0.1], [0.1, 0.2]], size=300)))
+    X[:50, 0] = np.nan
+    fitted = GaussianVNCE(transform="log1p", random_state=0).fit(X)
+    filled = fitted.impute(X)[:50, 0]
+    # log(1 + x) is normal, so that 1 + x has mean exp(m + v / 2); 32 midpoints of equal mass leave
+    # out the outer tails, some hundredths of the variance's part.
+    variance = 1 / fitted.precision_[0, 0]
+    mean = (fitted.linear_[0] - fitted.precision_[0, 1] * np.log1p(X[:50, 1])) * variance
+    np.testing.assert_allclose(filled, np.expm1(mean + variance / 2), rtol=0.05 * variance)
+
+
+def test_plain_nce_of_complete_rows_is_the_same_fit() -> None:
+    X = table(200, 0.1, seed=7)
+    complete = X[~np.isnan(X).any(axis=1)]
+    vnce = GaussianVNCE(random_state=3).fit(complete)
+    nce = GaussianNCE(imputation="drop", random_state=3).fit(X)
+    np.testing.assert_array_equal(vnce.precision_, nce.precision_)
+    assert nce.warnings_[0].code == "missing-cells-not-modelled"
+
+
+def test_filling_by_means_shrinks_the_interactions_that_vnce_keeps() -> None:
+    # A pair seen together in half its rows keeps, once filled, half its covariance.
+    X = table(2000, 0.3, seed=8)
+    truth = np.linalg.inv(COVARIANCE)[1, 0] / np.outer(UNITS, UNITS)[1, 0]
+    vnce = GaussianVNCE(random_state=0).fit(X).precision_[1, 0]
+    filled = GaussianNCE(random_state=0).fit(X).precision_[1, 0]
+    assert abs(vnce - truth) < abs(filled - truth)
+
+
+def test_a_penalty_shrinks_interactions() -> None:
+    X = table(200, 0.2, seed=9)
+    free = GaussianVNCE(random_state=0).fit(X)
+    held = GaussianVNCE(penalty=3.0, penalty_kind="ridge", random_state=0).fit(X)
+    off = ~np.eye(3, dtype=bool)
+    assert (
+        np.abs(held.partial_correlation_[off]).sum() < np.abs(free.partial_correlation_[off]).sum()
+    )
+    assert held.penalty_ == 3.0
+
+
+def test_a_fit_says_how_it_ended() -> None:
+    X = table(100, 0.2, seed=10)
+    assert GaussianVNCE(max_iter=1).fit(X).status_ is FitStatus.MAX_ITERATIONS
+    cancelled = GaussianVNCE().fit(X, on_step=lambda step: True)
+    assert cancelled.status_ is FitStatus.CANCELLED
+    assert np.isfinite(cancelled.precision_).all()
+    fitted = GaussianVNCE(random_state=0).fit(X)
+    assert fitted.status_ is FitStatus.CONVERGED
+    assert (fitted.precision_ == fitted.precision_.T).all()
+    assert fitted.diagnostics_.is_positive_definite
+    assert fitted.diagnostics_.separated_share == 0
+    assert fitted.diagnostics_.num_missing == np.isnan(X).sum()
+
+
+def test_the_same_seed_gives_the_same_fit_and_another_another() -> None:
+    X = table(100, 0.2, seed=11)
+    first, again, other = (GaussianVNCE(random_state=s).fit(X).precision_ for s in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"penalty_kind": "l1"}, "`penalty_kind` must be one of 'adaptive', 'ridge'"),
+        ({"noise_scale": 0.0}, "`noise_scale` must be a positive number"),
+        ({"noise_ratio": 0}, "`noise_ratio` must be a whole number"),
+        ({"tol": 2.0}, "`tol` must be a number between 0 and 1"),
+        ({"transform": "sqrt"}, "`transform='sqrt'` needs values of at least 0"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(parameters: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GaussianVNCE(**parameters).fit(table(50, 0.1, seed=12))
+
+
+def test_as_many_parameters_as_rows_need_a_penalty() -> None:
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    with pytest.raises(
+        ValueError, match=r"`penalty` must be at least .* 10 parameters and 10 rows"
+    ):
+        GaussianVNCE().fit(X)
+    assert GaussianVNCE(penalty=1.0, random_state=0).fit(X).converged_
+
+
+class _WithoutTransform:
+    """An estimator without `transform`, whose name scikit-learn's checks take for a method."""
+
+    def __init__(self, *, penalty: float = 1.0, random_state: int | None = None) -> None:
+        super().__init__(penalty=penalty, random_state=random_state)
+        del self.transform
+
+    def _column_transform(self) -> Transform:
+        return Transform.NONE
+
+
+class CheckedVNCE(_WithoutTransform, GaussianVNCE):
+    pass
+
+
+@pytest.mark.slow
+@parametrize_with_checks([CheckedVNCE(random_state=0)])
+def test_it_passes_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
