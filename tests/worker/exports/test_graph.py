@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import networkx as nx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service.results.edges import Edge
 from service.results.formats import GraphFormat, media_type
@@ -156,6 +158,28 @@ def test_file_reloads_to_the_same_graph(
     assert list(reloaded.nodes) == NAMES
     assert nx.utils.edges_equal(reloaded.edges(data=True), original.edges(data=True))
     assert reloaded.graph.items() >= original.graph.items()
+
+
+# networkx reads these labels in GML as an empty tuple and list.
+EMPTY_TO_NETWORKX = ("()", "[]")
+# What a data set may name its columns: trimmed, with no control character. XML knows no U+FFFE.
+COLUMN_NAMES = st.text(
+    st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff"),
+    min_size=1,
+    max_size=12,
+).filter(lambda name: name == name.strip() and name not in EMPTY_TO_NETWORKX)
+
+
+@pytest.mark.parametrize(("graph_format", "read"), READERS.items())
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(names=st.lists(COLUMN_NAMES, min_size=2, max_size=4, unique=True))
+def test_any_name_of_a_column_comes_back(
+    graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], names: list[str]
+) -> None:
+    edges = [Edge(names[0], names[1], -0.4, 0.4, True, 9)]
+    reloaded = read(write(names, edges)[f"graph.{graph_format}"])
+    assert list(reloaded) == names
+    assert reloaded.has_edge(*names[:2])
 
 
 def test_the_edge_table_keeps_rank_and_numbers() -> None:
