@@ -67,6 +67,16 @@ def sweep(
         state[i] = sigma[i] * _excess(survival[i], -sigma[i] * pull)
 
 
+def draw_conditional(pull: FloatArray, variance: float, uniforms: FloatArray) -> FloatArray:
+    """Return draws (n,) from the densities exp(-½ t²/variance + pull t) on t >= 0.
+
+    `pull` (n,) is h_i - sum_{j != i} K_ij x_j, `variance` 1 / K_ii; `uniforms` (n,) are in [0, 1).
+    """
+    sigma = math.sqrt(variance)
+    # A survival probability of 0 would be a draw at infinity.
+    return sigma * _excess(np.maximum(uniforms, 2.0**-54), -sigma * pull)
+
+
 def _excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
     """Return t - alpha >= 0 for standard normals t truncated to t >= alpha.
 

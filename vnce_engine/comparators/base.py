@@ -1,0 +1,95 @@
+"""What the comparators of the truncated Gaussian share: their parameters and their warnings."""
+
+import math
+from abc import abstractmethod
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable, present
+from vnce_engine.network_estimator import NetworkEstimator, check_choice, check_number
+from vnce_engine.observations import Observations
+from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.problem import inverse_k0, scaled_columns
+from vnce_engine.progress import OnStep, Progress
+from vnce_engine.result import FitResult, FitStatus, FitWarning
+
+FloatArray = NDArray[np.float64]
+
+
+class ComparatorEstimator(NetworkEstimator):
+    """A truncated Gaussian network, estimated by other means than telling data from noise.
+
+    Attributes
+    ----------
+    column_change_ : ndarray (d,) or None
+        How far the mean of each column's imputed cells moved in the last round, in units of the
+        column's root mean square; None where a method imputes nothing.
+    """
+
+    linear: str
+    penalty: float | None
+    penalty_kind: str
+
+    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+        """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
+
+        `y` is ignored. `on_step` is called with a `FitStep` after every step; returning True
+        cancels, and `status_` says so.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
+        return self._fit(X, on_step)
+
+    @abstractmethod
+    def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
+        """Fit to columns at mean square 1."""
+
+    @abstractmethod
+    def _message(self, status: FitStatus) -> str:
+        """Return in words how a fit ended that has no words of its own."""
+
+    def _missing_warning(self, num_missing: int) -> FitWarning:
+        """Return what a reader must know about missing cells."""
+        return FitWarning(
+            "missing-completely-at-random",
+            f"{num_missing} cells are missing: the estimates are valid if cells are missing "
+            "completely at random, whatever their own value and those of the other columns.",
+        )
+
+    def _check_parameters(self) -> None:
+        check_choice("linear", self.linear, ("free", "zero"))
+        check_choice("penalty_kind", self.penalty_kind, self._penalty_kinds())
+        if self.penalty is not None:
+            check_number(
+                "penalty", self.penalty, "None or a number of at least 0", -1e-300, math.inf
+            )
+        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
+
+    def _penalty_kinds(self) -> tuple[str, ...]:
+        return (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE)
+
+    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+        scaled, scale = scaled_columns(observations)
+        penalty = Penalty(
+            self.penalty or 0.0,
+            PenaltyKind(self.penalty_kind),
+            inverse_k0(scaled, self.linear),
+            scaled.num_rows,
+        )
+        table = ScaledTable(
+            scaled.to_array(), self.linear == "free", penalty, np.random.default_rng(seed)
+        )
+        fit = self._estimate_scaled(table, Progress(on_step))
+        self.column_change_ = fit.column_change
+        num_missing = int((~observations.observed).sum())
+        return present(
+            fit,
+            observations,
+            scale,
+            table,
+            message=self._message(fit.status),
+            penalty=self.penalty,
+            warnings=(self._missing_warning(num_missing),) if num_missing else (),
+        )

@@ -1,0 +1,183 @@
+"""Estimators that know complete tables only: pseudo-likelihood and score matching."""
+
+from abc import abstractmethod
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vnce_engine.comparators.base import ComparatorEstimator
+from vnce_engine.comparators.bounded import Minimum, minimise
+from vnce_engine.comparators.completion import Completion, fit_completed
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.pseudo_likelihood import negative_pseudo_likelihood
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.score_matching import ScoreMatching, Weight
+from vnce_engine.network_estimator import RandomState, check_choice, check_count, check_number
+from vnce_engine.penalty import PenaltyKind
+from vnce_engine.progress import Progress
+from vnce_engine.result import FitStatus, FitWarning
+
+FloatArray = NDArray[np.float64]
+
+_MAX_ROUNDS = 100
+_MESSAGES = {
+    FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
+    "for how far each column's imputed cells still moved. Try a larger `max_iter`, a `penalty`, or "
+    "leave out columns that are nearly functions of others.",
+    FitStatus.NON_FINITE: "The objective became infinite or undefined.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
+}
+
+
+class _CompletedEstimator(ComparatorEstimator):
+    imputation: str
+    max_iter: int | None
+    tol: float
+
+    @abstractmethod
+    def _fit_complete(self, table: ScaledTable, rows: FloatArray, start: Parameters) -> Minimum:
+        """Fit to complete rows (d, n), starting at the given parameters."""
+
+    def _penalty_kinds(self) -> tuple[str, ...]:
+        return tuple(PenaltyKind)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("imputation", self.imputation, tuple(Completion))
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+
+    def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
+        return fit_completed(
+            table,
+            Completion(self.imputation),
+            lambda rows, start: self._fit_complete(table, rows, start),
+            max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
+            tolerance=self.tol,
+            progress=progress,
+        )
+
+    def _message(self, status: FitStatus) -> str:
+        return _MESSAGES[status]
+
+    def _missing_warning(self, num_missing: int) -> FitWarning:
+        if self.imputation == Completion.GIBBS:
+            return super()._missing_warning(num_missing)
+        done = (
+            "left out with their rows"
+            if self.imputation == Completion.DROP
+            else f"filled ({self.imputation})"
+        )
+        return FitWarning(
+            "missing-cells-not-modelled",
+            f"{num_missing} missing cells were {done} before the fit: the estimates are biased by "
+            "it, the more the more cells are missing.",
+        )
+
+
+class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
+    """Truncated Gaussian network by maximum pseudo-likelihood (Besag, 1975).
+
+    Maximises the sum of each column's log density given all others, a univariate truncated normal,
+    over one symmetric K for all. c does not enter: `log_partition_` is None.
+
+    Parameters
+    ----------
+    imputation : "gibbs", "mean", "zero" or "drop"
+        Missing cells: draws under the present estimate, in alternation with fits (stochastic EM);
+        the column's mean; zero; or their rows left out.
+    linear : "zero" or "free"
+        Whether the linear term h is estimated.
+    transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; K and h are those of the transformed columns.
+    penalty : float or None
+        Strength of the penalty, as it is for 1000 rows.
+    penalty_kind : "adaptive", "ridge" or "l1"
+        As of `TruncatedGaussianVNCE`; "l1" gives exact zeros.
+    max_iter : int or None
+        Rounds of imputation at most, 100 if None.
+    tol : float
+        Change in a round of a column's mean imputed value, averaged over rounds, in units of the
+        column's root mean square, at which imputation has settled.
+    random_state : int, Generator, RandomState or None
+        Seed of every draw; the same int gives the same result.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+
+    The attributes are those of `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
+        linear: Literal["zero", "free"] = "zero",
+        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        random_state: RandomState = None,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.imputation = imputation
+        self.linear = linear
+        self.transform = transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.edge_threshold = edge_threshold
+
+    def _fit_complete(self, table: ScaledTable, rows: FloatArray, start: Parameters) -> Minimum:
+        return minimise(lambda theta: negative_pseudo_likelihood(rows, theta), start, table)
+
+
+class TruncatedGaussianScoreMatching(_CompletedEstimator):
+    """Truncated Gaussian network by generalised score matching (Yu, Drton and Shojaie, 2019).
+
+    Quadratic in K and h, hence fast; c does not enter: `log_partition_` is None.
+
+    Parameters
+    ----------
+    weight : "capped" or "square"
+        The weight of a cell x, its column scaled to mean square 1: min(x, 1), or the original x².
+
+    All other parameters and the attributes are those of `TruncatedGaussianPseudoLikelihood`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
+        weight: Literal["capped", "square"] = "capped",
+        linear: Literal["zero", "free"] = "zero",
+        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        random_state: RandomState = None,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.imputation = imputation
+        self.weight = weight
+        self.linear = linear
+        self.transform = transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.edge_threshold = edge_threshold
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("weight", self.weight, tuple(Weight))
+
+    def _fit_complete(self, table: ScaledTable, rows: FloatArray, start: Parameters) -> Minimum:
+        return minimise(ScoreMatching.of(rows, Weight(self.weight)), start, table)

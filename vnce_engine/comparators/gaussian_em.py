@@ -1,0 +1,216 @@
+"""Maximum likelihood of a Gaussian on all of ℝ^d from rows with holes, by EM.
+
+Given its observed cells o, a row's missing cells m are normal with precision K_mm and mean
+K_mm⁻¹ (h_m - K_mo x_o), h = K mu. The E-step takes the expected moments, the M-step the mean and
+covariance with these moments; the observed-data likelihood never falls.
+Source: Dempster, Laird and Rubin (1977); Little and Rubin, "Statistical analysis with missing
+data", chapter 11.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vnce_engine.progress import FitCancelledError, Progress
+from vnce_engine.result import FitStatus
+
+FloatArray = NDArray[np.float64]
+
+# Rows whose conditionals are held at a time.
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class GaussianFit:
+    """Mean (d,) and covariance (d, d), and how EM ended."""
+
+    mean: Tensor
+    covariance: Tensor
+    log_likelihood_path: tuple[float, ...]
+    """Observed-data log likelihood, nats a row, of the estimates before each iteration."""
+    column_change: FloatArray
+    """(d,): change of the mean imputed value of each column in the last iteration."""
+    status: FitStatus
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """Expected moments over rows, and the log likelihood at the parameters they were taken at."""
+
+    first: Tensor
+    second: Tensor
+    imputed: Tensor
+    """(d,): mean of each column's missing cells, 0 where none is missing"""
+    log_likelihood: float
+
+
+def fit_gaussian(
+    X: FloatArray, *, max_iterations: int, tolerance: float, progress: Progress
+) -> GaussianFit:
+    """Fit to X (n, d), NaN where missing, from the columns' own means and variances.
+
+    Ends when an iteration gains less than `tolerance` nats a row. A covariance that becomes
+    singular ends it too, with status `NON_FINITE` and the last regular estimate.
+    """
+    rows = torch.from_numpy(X)
+    blocks = _blocks(rows)
+    mean, variance = _column_moments(rows)
+    covariance = torch.diag(variance)
+    path: list[float] = []
+    imputed = mean
+    change = torch.full_like(mean, torch.nan)
+    status, message = FitStatus.MAX_ITERATIONS, ""
+    try:
+        for iteration in range(1, max_iterations + 1):
+            expected = _expect(blocks, mean, covariance)
+            change, imputed = (expected.imputed - imputed).abs(), expected.imputed
+            path.append(expected.log_likelihood)
+            if len(path) > 1 and path[-1] - path[-2] < tolerance:
+                status = FitStatus.CONVERGED
+                break
+            progress.report(iteration / max_iterations, iteration, path[-1])
+            second = expected.second - torch.outer(expected.first, expected.first)
+            if not _is_regular(second):
+                return _singular(mean, covariance, path, change)
+            mean, covariance = expected.first, second
+    except FitCancelledError:
+        status = FitStatus.CANCELLED
+    return GaussianFit(mean, covariance, tuple(path), change.numpy(), status, message)
+
+
+def observed_log_likelihood(X: FloatArray, mean: Tensor, precision: Tensor) -> float:
+    """Return the log likelihood, nats a row, of the observed cells of X (n, d)."""
+    blocks = _blocks(torch.from_numpy(X))
+    return sum(block.complete(mean, precision).log_likelihood for block in blocks) / len(X)
+
+
+def conditional_means(X: FloatArray, mean: Tensor, precision: Tensor) -> FloatArray:
+    """Return X (n, d), missing cells at their mean given the observed cells of their row."""
+    filled = X.copy()
+    for block in _blocks(torch.from_numpy(X)):
+        cells = block.complete(mean, precision).rows.numpy()
+        is_missing = np.isnan(X[block.order])
+        filled[block.order] = np.where(is_missing, cells, X[block.order])
+    return filled
+
+
+@dataclass(frozen=True)
+class _Completed:
+    """A block's rows with missing cells at their conditional means, and what else EM needs."""
+
+    rows: Tensor
+    """(b, d)"""
+    spread: Tensor
+    """(d, d): sum over rows of the conditional covariance of their missing cells"""
+    log_likelihood: float
+    """Sum over rows, observed cells only."""
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some rows (b, d), those of one missingness pattern together."""
+
+    order: NDArray[np.intp]
+    """(b,): their positions in the table"""
+    values: Tensor
+    """(b, d), 0 where missing"""
+    is_missing: Tensor
+    """bool (b, d)"""
+    patterns: Tensor
+    """bool (number of patterns, d): True where missing"""
+    pattern: Tensor
+    """int64 (b,): the pattern of each row"""
+
+    def complete(self, mean: Tensor, precision: Tensor) -> _Completed:
+        """Return the completed rows under N(mean, precision⁻¹); one factor serves a pattern."""
+        both = self.patterns.unsqueeze(2) & self.patterns.unsqueeze(1)
+        # The identity stands where a cell is observed: the factors are then all of one size.
+        identity = torch.eye(len(mean), dtype=mean.dtype)
+        factor = torch.linalg.cholesky(torch.where(both, precision, identity))
+        deviation = torch.where(self.is_missing, 0.0, self.values - mean)
+        pull = torch.where(self.is_missing, -deviation @ precision, 0.0).unsqueeze(2)
+        deviation = deviation + torch.cholesky_solve(pull, factor[self.pattern]).squeeze(2)
+        counts = torch.bincount(self.pattern, minlength=len(self.patterns)).to(mean.dtype)
+        covariance = torch.where(both, torch.cholesky_inverse(factor), 0.0)
+        # At the conditional mean the joint density is largest; its integral over the missing cells
+        # is that of a Gaussian with precision K_mm.
+        log_integral = -2 * factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
+        num_observed = (~self.patterns).sum(dim=1)
+        log_determinant = torch.linalg.slogdet(precision).logabsdet
+        constant = log_integral + log_determinant - num_observed * math.log(2 * math.pi)
+        squares = ((deviation @ precision) * deviation).sum()
+        return _Completed(
+            deviation + mean,
+            torch.einsum("p,pij->ij", counts, covariance),
+            0.5 * float(counts @ constant - squares),
+        )
+
+
+def _blocks(rows: Tensor) -> list[_Block]:
+    """Return the rows (n, d) in blocks, sorted by pattern so that blocks share factors."""
+    is_missing = rows.isnan()
+    _, pattern = torch.unique(is_missing, dim=0, return_inverse=True)
+    blocks = []
+    for order in torch.argsort(pattern, stable=True).split(_BLOCK_ROWS):
+        patterns, inverse = torch.unique(is_missing[order], dim=0, return_inverse=True)
+        values = rows[order].nan_to_num(nan=0.0)
+        blocks.append(_Block(order.numpy(), values, is_missing[order], patterns, inverse))
+    return blocks
+
+
+def _expect(blocks: list[_Block], mean: Tensor, covariance: Tensor) -> _Expected:
+    precision = torch.cholesky_inverse(torch.linalg.cholesky(covariance))
+    precision = 0.5 * (precision + precision.mT)
+    first, imputed, num_missing = torch.zeros(3, len(mean), dtype=mean.dtype)
+    second = torch.zeros_like(covariance)
+    log_likelihood = 0.0
+    for block in blocks:
+        completed = block.complete(mean, precision)
+        first += completed.rows.sum(dim=0)
+        imputed += (completed.rows * block.is_missing).sum(dim=0)
+        num_missing += block.is_missing.sum(dim=0)
+        second += completed.rows.mT @ completed.rows + completed.spread
+        log_likelihood += completed.log_likelihood
+    num_rows = sum(len(block.order) for block in blocks)
+    second = 0.5 * (second + second.mT)
+    return _Expected(
+        first / num_rows,
+        second / num_rows,
+        imputed / num_missing.clamp(min=1),
+        log_likelihood / num_rows,
+    )
+
+
+def _column_moments(rows: Tensor) -> tuple[Tensor, Tensor]:
+    observed = ~rows.isnan()
+    counts = observed.sum(dim=0)
+    mean = rows.nansum(dim=0) / counts
+    return mean, ((rows - mean).square().nansum(dim=0)) / counts
+
+
+def _is_regular(covariance: Tensor) -> bool:
+    """Return whether a covariance has an inverse with digits to it, scaled to correlations."""
+    root = covariance.diagonal().rsqrt()
+    if not torch.isfinite(root).all():
+        return False
+    smallest = torch.linalg.eigvalsh(covariance * torch.outer(root, root))[0]
+    return bool(smallest > len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75)
+
+
+def _singular(mean: Tensor, covariance: Tensor, path: list[float], change: Tensor) -> GaussianFit:
+    last = f"{path[-1]:.6g}" if path else "none"
+    return GaussianFit(
+        mean,
+        covariance,
+        tuple(path),
+        change.numpy(),
+        FitStatus.NON_FINITE,
+        f"The covariance became singular in iteration {max(len(path), 1)} (last finite log "
+        f"likelihood: {last} nats a row): some column is a function of others, or rows are too "
+        "few. The last regular estimate is returned. Leave out such columns.",
+    )

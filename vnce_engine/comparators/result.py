@@ -1,0 +1,117 @@
+"""What a comparator is given and ends with, and how that becomes the result all estimators have."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vnce_engine.diagnostics import largest_interaction, smallest_scaled_eigenvalue
+from vnce_engine.model import TruncatedGaussian
+from vnce_engine.observations import Observations
+from vnce_engine.penalty import Penalty
+from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitWarning
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScaledTable:
+    """A table made ready for a comparator, and what it may estimate."""
+
+    X: FloatArray
+    """(n, d): rows with something observed, NaN where missing; columns at mean square 1."""
+    free_linear: bool
+    """Whether h is estimated; it is zero otherwise."""
+    penalty: Penalty
+    rng: np.random.Generator
+
+    def first_rows(self, num_rows: int) -> FloatArray:
+        """Return `num_rows` rows at random, all if there are no more; each column is seen."""
+        if len(self.X) <= num_rows:
+            return self.X
+        rows = self.rng.choice(len(self.X), size=num_rows, replace=False)
+        unseen = np.isnan(self.X[rows]).all(axis=0)
+        # A column so rarely observed that none of its cells was drawn brings all its rows along.
+        extra = np.flatnonzero((~np.isnan(self.X[:, unseen])).any(axis=1))
+        return self.X[np.union1d(rows, extra)]
+
+
+@dataclass(frozen=True)
+class ComparatorFit:
+    """An estimate in scaled columns."""
+
+    precision: FloatArray
+    """K (d, d)"""
+    linear: FloatArray
+    """h (d,)"""
+    status: FitStatus
+    objective_path: tuple[float, ...]
+    gradient_norm: float
+    message: str = ""
+    """Says how the fit ended where the estimator's own words for the status would not do."""
+    num_draws: int = 0
+    """Completions of a missing cell that were averaged."""
+    log_partition: float = math.nan
+    """c, where the method knows it."""
+    column_change: FloatArray | None = None
+    """(d,): see `ComparatorEstimator.column_change_`."""
+
+
+def present(
+    fit: ComparatorFit,
+    observations: Observations,
+    scale: torch.Tensor,
+    table: ScaledTable,
+    *,
+    message: str,
+    penalty: float | None,
+    warnings: tuple[FitWarning, ...],
+) -> FitResult:
+    """Return the result in the units of the table; `scale` (d,) is that of the fit's columns."""
+    scaled = TruncatedGaussian(
+        torch.from_numpy(fit.precision),
+        torch.from_numpy(fit.linear),
+        torch.tensor(fit.log_partition, dtype=torch.float64),
+    )
+    smallest = smallest_scaled_eigenvalue(scaled.precision)
+    num_empty = int((~observations.observed.any(dim=1)).sum())
+    diagnostics = Diagnostics(
+        gradient_norm=fit.gradient_norm,
+        effective_sample_size=None,
+        smallest_eigenvalue=smallest,
+        is_positive_definite=smallest > 0,
+        separated_share=math.nan,
+        mean_classification=math.nan,
+        largest_interaction=largest_interaction(scaled.precision, table.penalty.inverse_k0),
+        num_rows=observations.num_rows,
+        num_empty_rows=num_empty,
+        num_missing=int((~observations.observed).sum()),
+        num_draws=fit.num_draws,
+        noise_ratio=math.nan,
+    )
+    if not diagnostics.is_positive_definite:
+        warnings = (*warnings, _indefinite(smallest))
+    return FitResult(
+        model=scaled.with_columns_scaled(scale),
+        status=fit.status,
+        message=fit.message or message,
+        objective_path=fit.objective_path,
+        num_iterations=len(fit.objective_path),
+        penalty=penalty,
+        penalty_path=(),
+        linear_choice="free" if table.free_linear else "zero",
+        linear_evidence=None,
+        diagnostics=diagnostics,
+        warnings=warnings,
+    )
+
+
+def _indefinite(smallest: float) -> FitWarning:
+    return FitWarning(
+        "not-positive-definite",
+        "The precision matrix is not positive definite (smallest eigenvalue of its scaled form "
+        f"{smallest:.3g}): there is no parent Gaussian, and the partial correlations are only "
+        "scaled interactions. Try a `penalty`.",
+    )

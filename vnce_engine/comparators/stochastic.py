@@ -1,0 +1,187 @@
+"""Stochastic gradient ascent by sampled moments: Monte Carlo likelihood, contrastive divergence.
+
+A step moves K and h along the moments of a minibatch, its missing cells drawn, less moments of the
+model, and is halved until K is positive definite, which Gibbs sampling needs. What the methods
+differ in is where the samples come from.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vnce_engine.comparators.chains import CompletedTable, ModelChains
+from vnce_engine.comparators.exponential import Moments, Parameters, gradient
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.progress import FitCancelledError, Progress
+from vnce_engine.result import FitStatus
+
+FloatArray = NDArray[np.float64]
+
+BATCH_SIZE = 100
+_MAX_HALVINGS = 40
+# Epochs after which the step size has halved.
+_HALF_LIFE = 10
+# K or h beyond this, columns scaled to mean square 1: conditionals would be points, their moments
+# rounding errors, and no later step could lead back.
+_LARGEST = 1e6
+
+
+class Sampler(Protocol):
+    """Where the two halves of a gradient come from."""
+
+    def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
+        """Return the moments of the given rows (b,) of the table, completed, and of the model."""
+
+
+@dataclass(frozen=True)
+class StochasticOptions:
+    """How steps are taken."""
+
+    step_size: float
+    """Of the first step; it falls as 1 / (1 + epoch / 10)."""
+    num_epochs: int
+
+
+class FreshChains:
+    """New chains for every step, burnt in: Monte Carlo likelihood as in the paper's appendix.
+
+    Each row of a batch has one chain of its missing cells, which gives `num_draws` samples; the
+    model gives as many samples for each row.
+    """
+
+    def __init__(self, table: ScaledTable, *, num_draws: int, burn_in: int, thinning: int) -> None:
+        self._num_draws, self._burn_in, self._thinning = num_draws, burn_in, thinning
+        self._rng = table.rng
+        self._table = CompletedTable(table.X, table.rng)
+
+    def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
+        """Return the moments of the completed batch and of the model."""
+        batch = self._table.part(rows)
+        model = ModelChains(np.zeros((len(theta.linear), len(rows))), self._rng)
+        data = [batch.moments()] if batch.is_complete else self._draws(batch, theta)
+        return Moments.mean(data), Moments.mean(self._draws(model, theta))
+
+    def _draws(self, chains: CompletedTable | ModelChains, theta: Parameters) -> list[Moments]:
+        chains.sweep(theta, self._burn_in)
+        moments = []
+        for _ in range(self._num_draws):
+            chains.sweep(theta, self._thinning)
+            moments.append(chains.moments())
+        return moments
+
+
+class ChainsFromData:
+    """Contrastive divergence: the model's chains start at the completed rows of the batch.
+
+    Source: Hinton (2002).
+    """
+
+    def __init__(self, table: ScaledTable, num_sweeps: int) -> None:
+        self._table = CompletedTable(table.X, table.rng)
+        self._num_sweeps, self._rng = num_sweeps, table.rng
+
+    def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
+        """Return the moments of the completed batch, and of it after `num_sweeps` sweeps."""
+        batch = self._table.part(rows)
+        batch.sweep(theta, self._num_sweeps)
+        self._table.put(rows, batch)
+        model = ModelChains(batch.state.copy(), self._rng)
+        model.sweep(theta, self._num_sweeps)
+        return batch.moments(), model.moments()
+
+
+class PersistentChains:
+    """Persistent contrastive divergence: the model's chains run on from batch to batch.
+
+    Source: Tieleman (2008), after Younes (1999).
+    """
+
+    def __init__(self, table: ScaledTable, num_sweeps: int) -> None:
+        self._table = CompletedTable(table.X, table.rng)
+        self._num_sweeps = num_sweeps
+        first = self._table.state[:, table.rng.integers(len(table.X), size=BATCH_SIZE)]
+        self._model = ModelChains(first, table.rng)
+
+    def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
+        """Return the moments of the completed batch and of the chains, `num_sweeps` later."""
+        batch = self._table.part(rows)
+        batch.sweep(theta, self._num_sweeps)
+        self._table.put(rows, batch)
+        self._model.sweep(theta, self._num_sweeps)
+        return batch.moments(), self._model.moments()
+
+
+def fit_by_stochastic_gradient(
+    table: ScaledTable, sampler: Sampler, options: StochasticOptions, progress: Progress
+) -> ComparatorFit:
+    """Return the estimate after all epochs, columns at mean square 1.
+
+    `objective_path` has the squared length of the gradient in each step, noise included. Where a
+    step leads nowhere, the fit ends with status `NON_FINITE` and the estimate before it.
+    """
+    theta = Parameters.independent(np.nanmean(table.X**2, axis=0))
+    num_batches = math.ceil(len(table.X) / BATCH_SIZE)
+    num_steps = options.num_epochs * num_batches
+    path: list[float] = []
+    status, message = FitStatus.MAX_ITERATIONS, ""
+    try:
+        for epoch, rows in _batches(table, options.num_epochs, num_batches):
+            slope = _slope(table, *sampler.sample(rows, theta), theta)
+            length = float(np.sum(slope.precision**2) + np.sum(slope.linear**2))
+            moved = _moved(theta, slope, options.step_size / (1 + epoch / _HALF_LIFE))
+            if moved is None:
+                status, message = FitStatus.NON_FINITE, _ran_away(path)
+                break
+            theta = moved
+            path.append(length)
+            progress.report(len(path) / num_steps, len(path), None)
+    except FitCancelledError:
+        status = FitStatus.CANCELLED
+    return ComparatorFit(
+        precision=theta.precision,
+        linear=theta.linear,
+        status=status,
+        objective_path=tuple(path),
+        gradient_norm=math.sqrt(path[-1]) if path else math.nan,
+        message=message,
+    )
+
+
+def _batches(
+    table: ScaledTable, num_epochs: int, num_batches: int
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    for epoch in range(num_epochs):
+        for rows in np.array_split(table.rng.permutation(len(table.X)), num_batches):
+            yield epoch, rows
+
+
+def _slope(table: ScaledTable, data: Moments, model: Moments, theta: Parameters) -> Parameters:
+    slope = gradient(data, model, free_linear=table.free_linear)
+    penalty = table.penalty.gradient(torch.from_numpy(theta.precision)).numpy()
+    return Parameters(slope.precision - penalty, slope.linear)
+
+
+def _moved(theta: Parameters, slope: Parameters, size: float) -> Parameters | None:
+    """Return where a step leads, halved until K is definite; None if a full one leads too far."""
+    moved = theta.plus(slope, size)
+    if not moved.is_finite() or moved.largest() > _LARGEST:
+        return None
+    for _ in range(_MAX_HALVINGS):
+        if moved.is_definite():
+            return moved
+        size *= 0.5
+        moved = theta.plus(slope, size)
+    return theta
+
+
+def _ran_away(path: list[float]) -> str:
+    last = f"{path[-1]:.6g}" if path else "none"
+    return (
+        f"The estimates ran away in iteration {len(path) + 1} (last finite squared gradient: "
+        f"{last}); those before it are returned. Try a smaller `step_size`."
+    )
