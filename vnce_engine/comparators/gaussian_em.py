@@ -140,7 +140,7 @@ class _Block:
         # At the conditional mean the joint density is largest; its integral over the missing cells
         # is that of a Gaussian with precision K_mm.
         log_integral = -2 * factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
-        num_observed = (~self.patterns).sum(dim=1)
+        num_observed = (~self.patterns).sum(dim=1).to(mean.dtype)
         log_determinant = torch.linalg.slogdet(precision).logabsdet
         constant = log_integral + log_determinant - num_observed * math.log(2 * math.pi)
         squares = ((deviation @ precision) * deviation).sum()

@@ -1,0 +1,156 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+
+from vnce_engine.comparators.gaussian_em import observed_log_likelihood
+from vnce_engine.comparators.gaussian_estimator import GaussianEM
+from vnce_engine.result import FitStatus
+
+COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 2.0, 0.2], [-0.3, 0.2, 1.5]])
+MEAN = np.array([1.0, -2.0, 0.5])
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(3).multivariate_normal(MEAN, COVARIANCE, size=400)
+
+
+@pytest.fixture
+def holes(rows):
+    mask = np.random.default_rng(4).random(rows.shape) < 0.3
+    return np.where(mask, np.nan, rows)
+
+
+def test_without_missing_cells_it_is_the_sample_covariance(rows):
+    model = GaussianEM().fit(rows)
+
+    assert model.mean_ == pytest.approx(rows.mean(axis=0), rel=1e-12)
+    assert model.covariance_ == pytest.approx(np.cov(rows.T, bias=True), rel=1e-10)
+    assert model.precision_ @ model.covariance_ == pytest.approx(np.eye(3), abs=1e-10)
+    assert model.converged_
+    assert model.diagnostics_.num_missing == 0
+
+
+def test_one_column_cut_short_gives_the_factored_regression(rows):
+    # Anderson (1957): the complete column's own moments, and the other's regression on it from the
+    # complete pairs, carried over.
+    pair = rows[:, :2].copy()
+    pair[250:, 1] = np.nan
+    model = GaussianEM(tol=1e-14).fit(pair)
+
+    first, second = pair[:250].T
+    slope = np.cov(first, second, bias=True)[0, 1] / first.var()
+    residual = second.var() - slope**2 * first.var()
+    mean = second.mean() + slope * (pair[:, 0].mean() - first.mean())
+    variance = pair[:, 0].var()
+    expected = [[variance, slope * variance], [slope * variance, residual + slope**2 * variance]]
+    # A gain of 1e-14 in a function that is quadratic there is an error of about its root.
+    assert model.mean_ == pytest.approx([pair[:, 0].mean(), mean], abs=1e-6)
+    assert model.covariance_ == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_the_observed_likelihood_is_the_marginals_and_never_falls(holes):
+    model = GaussianEM().fit(holes)
+
+    expected = sum(
+        multivariate_normal(model.mean_[seen], model.covariance_[np.ix_(seen, seen)]).logpdf(
+            row[seen]
+        )
+        for row in holes
+        if (seen := ~np.isnan(row)).any()
+    )
+    num_seen = (~np.isnan(holes)).any(axis=1).sum()
+    value = observed_log_likelihood(
+        holes[(~np.isnan(holes)).any(axis=1)],
+        torch.from_numpy(model.mean_),
+        torch.from_numpy(np.linalg.inv(model.covariance_)),
+    )
+    assert value == pytest.approx(expected / num_seen, rel=1e-10)
+    steps = np.diff(model.objective_path_)
+    assert (steps >= -1e-12).all()
+
+
+def test_the_estimates_lie_within_five_standard_errors_of_the_truth(holes):
+    model = GaussianEM().fit(holes)
+
+    # At least the rows in which both columns are seen; a covariance's variance is
+    # (s_ii s_jj + s_ij²) / n.
+    n = len(holes) * 0.7**2 * 0.8
+    spread = np.sqrt((np.outer(np.diag(COVARIANCE), np.diag(COVARIANCE)) + COVARIANCE**2) / n)
+    assert (np.abs(model.covariance_ - COVARIANCE) < 5 * spread).all()
+
+
+def test_the_log_partition_normalises_the_density(holes):
+    model = GaussianEM().fit(holes)
+
+    log_phi = -0.5 * MEAN @ model.precision_ @ MEAN + model.linear_ @ MEAN - model.log_partition_
+    expected = multivariate_normal(model.mean_, model.covariance_).logpdf(MEAN)
+    assert log_phi == pytest.approx(expected, rel=1e-9)
+
+
+def test_imputations_are_conditional_means_and_keep_observed_cells(holes):
+    model = GaussianEM().fit(holes)
+    filled = model.impute(holes)
+
+    row = int(np.flatnonzero(np.isnan(holes[:, 0]) & ~np.isnan(holes[:, 1:]).any(axis=1))[0])
+    C, m = model.covariance_, model.mean_
+    expected = m[0] + C[0, 1:] @ np.linalg.solve(C[1:, 1:], holes[row, 1:] - m[1:])
+    assert filled[row, 0] == pytest.approx(expected, rel=1e-9)
+    observed = ~np.isnan(holes)
+    assert (filled[observed] == holes[observed]).all()
+
+
+def test_a_column_that_is_nearly_a_function_of_another_does_not_look_finished(
+    nearly_functional_table,
+):
+    model = GaussianEM(max_iter=30).fit(nearly_functional_table)
+
+    assert not model.converged_
+    assert model.status_ in (FitStatus.MAX_ITERATIONS, FitStatus.NON_FINITE)
+    assert model.column_change_.shape == (4,)
+    filled = model.impute(nearly_functional_table)
+    spread = np.nanmax(nearly_functional_table, axis=0) - np.nanmin(nearly_functional_table, axis=0)
+    assert np.isfinite(filled).all()
+    # Other columns' noise moves the mean of a normal, but not by many of its ranges.
+    assert (np.abs(filled - np.nanmean(nearly_functional_table, axis=0)) < 3 * spread).all()
+
+
+@pytest.mark.parametrize("penalty", ["ebic", "cv", 0.1])
+def test_a_graphical_lasso_finds_the_chain_and_is_exactly_symmetric(penalty):
+    rng = np.random.default_rng(8)
+    precision = np.eye(5) + np.diag([0.45] * 4, 1) + np.diag([0.45] * 4, -1)
+    X = rng.multivariate_normal(np.zeros(5), np.linalg.inv(precision), size=1_500)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    model = GaussianEM(penalty=penalty, random_state=0).fit(X)
+
+    assert (model.precision_ == model.precision_.T).all()
+    chain = np.diag([True] * 4, 1)
+    assert (model.precision_[chain] > 0.1).all()
+    assert model.penalty_ > 0
+    if penalty == "ebic":
+        absent = np.triu(np.ones((5, 5), bool), 2)
+        assert (model.precision_[absent] == 0).mean() >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"penalty": -1.0}, "`penalty` must be None, 'ebic', 'cv' or a positive number, got -1.0"),
+        ({"tol": 0.0}, "`tol` must be a positive number, got 0.0"),
+        ({"max_iter": 0}, "`max_iter` must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_parameters_out_of_range_are_refused_by_name(options, message, holes):
+    with pytest.raises(ValueError, match=message):
+        GaussianEM(**options).fit(holes)
+
+
+def test_a_cancelled_fit_says_so_and_keeps_its_last_estimate(holes):
+    model = GaussianEM().fit(holes, on_step=lambda step: step.iteration >= 2)
+
+    assert model.status_ is FitStatus.CANCELLED
+    assert np.isfinite(model.precision_).all()
+    assert math.isnan(model.diagnostics_.gradient_norm)
