@@ -7,7 +7,7 @@ make the estimate of phi(y) come out low.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +37,8 @@ _FULL_ITERATIONS = 200
 
 _MESSAGES = {
     FitStatus.CONVERGED: "A cycle no longer moved the objective by `tolerance`.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_cycles` before the objective settled. Try "
-    "more cycles, or another start.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at the number of cycles or epochs it was given. See "
+    "by the objective's path whether it has settled; try more of them, or another start.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
     "returned. Try another start, and see that q and the noise reach wherever the model does.",
     FitStatus.CANCELLED: "The fit was cancelled; the last estimate is returned.",
@@ -99,7 +99,7 @@ def fit_jointly(
         found_theta, found_alpha = both.parameters.split([len(theta), len(alpha)])
         return found_theta, found_alpha
 
-    value = _vnce_value(model, family, contrast)
+    value = vnce_value(model, family, contrast)
     return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
 
 
@@ -129,7 +129,7 @@ def fit_by_variational_em(
         alpha = minimise(e_loss, alpha, max_iterations=step_iterations).parameters
         return _m_step(model, family, contrast, theta, alpha, step_iterations), alpha
 
-    value = _vnce_value(model, family, contrast)
+    value = vnce_value(model, family, contrast)
     return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
 
 
@@ -155,7 +155,7 @@ def fit_by_exact_em(
         raised = _m_step(model, posterior, contrast, theta, theta, _FULL_ITERATIONS)
         return raised, raised
 
-    value = _vnce_value(model, posterior, contrast)
+    value = vnce_value(model, posterior, contrast)
     return _run(cycle, value, theta, theta, tolerance, max_cycles, on_step)
 
 
@@ -244,7 +244,9 @@ def _held(family: VariationalFamily, alpha: Tensor, rows: Rows) -> Draws:
         return draw_latents(family, alpha, rows)
 
 
-def _vnce_value(model: UnnormalisedModel, family: VariationalFamily, contrast: Contrast) -> _Value:
+def vnce_value(model: UnnormalisedModel, family: VariationalFamily, contrast: Contrast) -> _Value:
+    """Return J_VNCE as a function of theta and alpha."""
+
     def value(theta: Tensor, alpha: Tensor) -> Tensor:
         draws = (draw_latents(family, alpha, rows) for rows in (contrast.data, contrast.noise))
         return vnce_terms(model, theta, contrast, *draws).total
@@ -262,14 +264,14 @@ def _run(
     on_step: OnStep | None,
 ) -> VariationalFit:
     """Repeat cycles until the objective moves by less than `tolerance`."""
-    point = _vector("theta", theta), _vector("alpha", alpha)
-    path = [_evaluated(value, *point)]
+    point = vector("theta", theta), vector("alpha", alpha)
+    path = [evaluated(value, *point)]
     status = FitStatus.MAX_ITERATIONS if math.isfinite(path[0]) else FitStatus.NON_FINITE
     for iteration in range(1, max_cycles + 1):
         if status is FitStatus.NON_FINITE:
             break
         moved = cycle(*point)
-        objective = _evaluated(value, *moved)
+        objective = evaluated(value, *moved)
         if not math.isfinite(objective):
             status = FitStatus.NON_FINITE
             break
@@ -282,16 +284,25 @@ def _run(
         if abs(path[-1] - path[-2]) < tolerance:
             status = FitStatus.CONVERGED
             break
-    found_theta, found_alpha = (part.detach().numpy().copy() for part in point)
+    return fitted(*point, status, path)
+
+
+def fitted(
+    theta: Tensor, alpha: Tensor, status: FitStatus, path: Sequence[float]
+) -> VariationalFit:
+    """Return a fit as its user sees it."""
+    found_theta, found_alpha = (part.detach().numpy().copy() for part in (theta, alpha))
     return VariationalFit(found_theta, found_alpha, status, _MESSAGES[status], tuple(path))
 
 
-def _evaluated(value: _Value, theta: Tensor, alpha: Tensor) -> float:
+def evaluated(value: _Value, theta: Tensor, alpha: Tensor) -> float:
+    """Return the objective without its derivatives."""
     with torch.no_grad():
         return float(value(theta, alpha))
 
 
-def _vector(name: str, values: ArrayLike) -> Tensor:
+def vector(name: str, values: ArrayLike) -> Tensor:
+    """Return parameters as a tensor; raise `ValueError` unless they are finite."""
     vector = torch.from_numpy(np.array(values, dtype=np.float64))
     if vector.ndim != 1 or not vector.isfinite().all():
         raise ValueError(f"`{name}` must be a vector of finite numbers, got {values!r}")
