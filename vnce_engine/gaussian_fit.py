@@ -183,9 +183,8 @@ def _climb(
             status = FitStatus.NON_FINITE
             break
         promised = float(step @ expansion.gradient)
-        size = _step_size(surface, theta, step, value, promised)
+        size, value = _line_search(surface, theta, step, value, promised)
         theta = theta + size * step
-        value = surface.value(theta)
         path.append(value)
         expansion = surface.expand(theta)
         report = FitStep("fit", iteration / options.max_iterations, iteration, value)
@@ -208,16 +207,21 @@ def _newton_direction(curvature: Tensor, gradient: Tensor) -> Tensor:
     return torch.cholesky_solve(gradient.unsqueeze(1), factor).squeeze(1)
 
 
-def _step_size(
+def _line_search(
     surface: GaussianSurface, theta: Tensor, step: Tensor, value: float, promised: float
-) -> float:
-    """Return 1, or what is left of it when enough is gained; 0 if nothing is."""
+) -> tuple[float, float]:
+    """Return how much of the step gains enough, halved as often as needed, and the value there.
+
+    Where nothing gains, the size is 0. As the value is -inf where K is indefinite, no step ends
+    there.
+    """
     size = 1.0
     for _ in range(_MAX_HALVINGS):
-        if surface.value(theta + size * step) >= value + _SUFFICIENT_GAIN * size * promised:
-            return size
+        reached = surface.value(theta + size * step)
+        if reached >= value + _SUFFICIENT_GAIN * size * promised:
+            return size, reached
         size /= 2
-    return 0.0
+    return 0.0, value
 
 
 def _diagnose(

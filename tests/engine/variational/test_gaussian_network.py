@@ -229,6 +229,26 @@ def test_a_penalty_shrinks_interactions() -> None:
     assert held.penalty_ == 3.0
 
 
+def test_wider_noise_is_told_apart_more_easily_and_estimates_the_same() -> None:
+    X = table(2000, 0.2, seed=13)
+    near = GaussianVNCE(random_state=0).fit(X)
+    wide = GaussianVNCE(noise_scale=3.0, random_state=0).fit(X)
+    assert near.diagnostics_.mean_classification == pytest.approx(10 / 11, abs=0.01)
+    assert wide.diagnostics_.mean_classification < near.diagnostics_.mean_classification
+    # Five standard errors of maximum likelihood, of complete rows and of the two thirds and more
+    # that have both columns; wide noise adds as much again.
+    K = near.precision_
+    errors = np.sqrt((np.outer(np.diag(K), np.diag(K)) + K**2) / (0.64 * len(X)))
+    assert (np.abs(wide.precision_ - K) < 5 * errors).all()
+
+
+def test_separated_columns_of_noise_are_reported() -> None:
+    # Noise a hundred times as wide hardly ever falls where the data are.
+    fitted = GaussianVNCE(noise_scale=100.0, random_state=0).fit(table(200, 0.0, seed=14))
+    assert fitted.diagnostics_.mean_classification < 0.3
+    assert "noise-separated" in {warning.code for warning in fitted.warnings_}
+
+
 def test_a_fit_says_how_it_ended() -> None:
     X = table(100, 0.2, seed=10)
     assert GaussianVNCE(max_iter=1).fit(X).status_ is FitStatus.MAX_ITERATIONS
