@@ -7,6 +7,7 @@ import numpy as np
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.vocabulary import Figure
+from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from worker.builders import Estimator
 from worker.exports.graph import graph_artefacts
 from worker.exports.objective import objective_artefact
@@ -77,6 +78,7 @@ def _picture(figure: Figure, svg: bytes) -> Artefact:
 
 def _about_objective(estimator: Estimator) -> str:
     ending = f"{estimator.status_} after {estimator.n_iter_} iterations"
-    if estimator.diagnostics_.noise_ratio == estimator.noise_ratio:
-        return ending
-    return f"{ending}; the level changes where the last of them take more noise"
+    is_contrastive = isinstance(estimator, TruncatedGaussianVNCE | TruncatedGaussianNCE)
+    if is_contrastive and estimator.diagnostics_.noise_ratio != estimator.noise_ratio:
+        return f"{ending}; the level changes where the last of them take more noise"
+    return ending

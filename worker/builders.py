@@ -1,49 +1,181 @@
 """From a job's spec to the engine's estimator."""
 
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
-from service.jobs.specs.estimation import EstimationSpec, NceEstimatorSpec, VnceEstimatorSpec
-from service.jobs.vocabulary import PenaltyChoice
-from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from service.jobs.specs.comparators import (
+    ContrastiveDivergenceEstimatorSpec,
+    GaussianEmEstimatorSpec,
+    MleEstimatorSpec,
+    PseudoLikelihoodEstimatorSpec,
+    ScoreMatchingEstimatorSpec,
+)
+from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec, VnceEstimatorSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
+from service.jobs.vocabulary import LassoChoice, LinearChoice, PenaltyChoice
+from vnce_engine import (
+    GaussianNCE,
+    GaussianVNCE,
+    TruncatedGaussianNCE,
+    TruncatedGaussianVNCE,
+)
+from vnce_engine.comparators.estimators import (
+    TruncatedGaussianCD,
+    TruncatedGaussianMLE,
+    TruncatedGaussianPseudoLikelihood,
+    TruncatedGaussianScoreMatching,
+)
+from vnce_engine.comparators.gaussian_estimator import GaussianEM
 
-Estimator = TruncatedGaussianVNCE | TruncatedGaussianNCE
+Estimator = (
+    GaussianNCE
+    | GaussianVNCE
+    | TruncatedGaussianVNCE
+    | TruncatedGaussianNCE
+    | TruncatedGaussianMLE
+    | TruncatedGaussianCD
+    | TruncatedGaussianPseudoLikelihood
+    | TruncatedGaussianScoreMatching
+    | GaussianEM
+)
 
 
 def build_estimator(spec: EstimationSpec) -> Estimator:
     """Return the unfitted estimator that the spec describes."""
+    # What every estimator has; the names and words of a spec are the engine's own.
+    common: dict[str, Any] = {
+        "transform": spec.model.transform.value,
+        "edge_threshold": spec.edge_threshold,
+        "random_state": spec.seed,
+    }
+    linear = _decided(spec)
     match spec.estimator:
-        case VnceEstimatorSpec():
+        case VnceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):
+            return GaussianVNCE(**common, **_on_the_line(estimator))
+        case NceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):
+            filling: dict[str, Any] = {"imputation": estimator.imputation.value}
+            return GaussianNCE(**common, **_on_the_line(estimator), **filling)
+        case VnceEstimatorSpec() as estimator:
             return TruncatedGaussianVNCE(
-                linear=spec.model.linear.value,
-                transform=spec.model.transform.value,
-                preset=spec.estimator.preset.value,
-                penalty=_plain(spec.estimator.penalty),
-                penalty_kind=spec.estimator.penalty_kind.value,
-                noise_ratio=spec.estimator.noise_ratio,
-                noise_draws=spec.estimator.noise_draws.value,
-                max_iter=spec.estimator.max_iter,
-                tol=spec.estimator.tol,
-                edge_threshold=spec.edge_threshold,
-                random_state=spec.seed,
+                **common,
+                **_contrastive(spec, estimator),
+                preset=estimator.preset.value,
             )
-        case NceEstimatorSpec():
+        case NceEstimatorSpec() as estimator:
             return TruncatedGaussianNCE(
-                linear=spec.model.linear.value,
-                transform=spec.model.transform.value,
-                imputation=spec.estimator.imputation.value,
-                penalty=_plain(spec.estimator.penalty),
-                penalty_kind=spec.estimator.penalty_kind.value,
-                noise_ratio=spec.estimator.noise_ratio,
-                noise_draws=spec.estimator.noise_draws.value,
-                max_iter=spec.estimator.max_iter,
-                tol=spec.estimator.tol,
-                edge_threshold=spec.edge_threshold,
-                random_state=spec.seed,
+                **common,
+                **_contrastive(spec, estimator),
+                imputation=estimator.imputation.value,
             )
-        case _:
-            assert_never(spec.estimator)
+        case MleEstimatorSpec() as estimator:
+            return TruncatedGaussianMLE(
+                **common,
+                linear=linear,
+                method=estimator.method.value,
+                step_size=estimator.step_size,
+                **_penalty(estimator),
+                max_iter=estimator.max_iter,
+                tol=estimator.tol,
+            )
+        case ContrastiveDivergenceEstimatorSpec() as estimator:
+            return TruncatedGaussianCD(
+                **common,
+                linear=linear,
+                persistent=estimator.persistent,
+                num_sweeps=estimator.n_sweeps,
+                step_size=estimator.step_size,
+                **_penalty(estimator),
+                max_iter=estimator.max_iter,
+            )
+        case PseudoLikelihoodEstimatorSpec() as estimator:
+            return TruncatedGaussianPseudoLikelihood(
+                **common,
+                linear=linear,
+                imputation=estimator.imputation.value,
+                **_penalty(estimator),
+                max_iter=estimator.max_iter,
+                tol=estimator.tol,
+            )
+        case ScoreMatchingEstimatorSpec() as estimator:
+            return TruncatedGaussianScoreMatching(
+                **common,
+                linear=linear,
+                imputation=estimator.imputation.value,
+                weight=estimator.weight.value,
+                **_penalty(estimator),
+                max_iter=estimator.max_iter,
+                tol=estimator.tol,
+            )
+        case GaussianEmEstimatorSpec() as estimator:
+            return GaussianEM(
+                **common,
+                penalty=_lasso(estimator.penalty),
+                ebic_gamma=estimator.ebic_gamma,
+                max_iter=estimator.max_iter,
+                tol=estimator.tol,
+            )
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _on_the_line(estimator: ContrastiveSpec) -> dict[str, Any]:
+    """Return what VNCE and NCE of a Gaussian share."""
+    assert not isinstance(estimator.penalty, PenaltyChoice)  # decided when it was submitted
+    limit = {} if estimator.max_iter is None else {"max_iter": estimator.max_iter}
+    return {
+        "penalty": estimator.penalty,
+        "penalty_kind": estimator.penalty_kind.value,
+        "noise_ratio": estimator.noise_ratio,
+        "noise_scale": estimator.noise_scale,
+        "noise_draws": estimator.noise_draws.value,
+        "tol": estimator.tol,
+        **limit,
+    }
+
+
+def _contrastive(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, Any]:
+    """Return what VNCE and NCE share."""
+    assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
+    return {
+        "linear": spec.model.linear.value,
+        "penalty": _plain(estimator.penalty),
+        "penalty_kind": estimator.penalty_kind.value,
+        "penalties": estimator.penalties,
+        "selection": estimator.selection.value,
+        "ebic_gamma": estimator.ebic_gamma,
+        "n_subsamples": estimator.n_subsamples,
+        "inclusion_threshold": estimator.inclusion_threshold,
+        "max_false_edges": estimator.max_false_edges,
+        "positive_definite": estimator.positive_definite.value,
+        "noise_ratio": estimator.noise_ratio,
+        "noise_scale": estimator.noise_scale,
+        "noise_draws": estimator.noise_draws.value,
+        "max_iter": estimator.max_iter,
+        "tol": estimator.tol,
+    }
+
+
+def _penalty(
+    estimator: MleEstimatorSpec
+    | ContrastiveDivergenceEstimatorSpec
+    | PseudoLikelihoodEstimatorSpec
+    | ScoreMatchingEstimatorSpec,
+) -> dict[str, Any]:
+    """Return what comparators have of a penalty."""
+    return {"penalty": estimator.penalty, "penalty_kind": estimator.penalty_kind.value}
+
+
+def _decided(spec: EstimationSpec) -> Literal["zero", "free"]:
+    """Return whether a comparator estimates the linear term."""
+    model = spec.model
+    is_free = isinstance(model, TruncatedGaussianModelSpec) and model.linear is LinearChoice.FREE
+    return "free" if is_free else "zero"
 
 
 def _plain(penalty: PenaltyChoice | float | None) -> float | Literal["auto"] | None:
     """Return the penalty as the engine takes it."""
     return penalty.value if isinstance(penalty, PenaltyChoice) else penalty
+
+
+def _lasso(penalty: LassoChoice | float | None) -> float | Literal["ebic", "cv"] | None:
+    return penalty.value if isinstance(penalty, LassoChoice) else penalty

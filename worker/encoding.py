@@ -1,14 +1,28 @@
 """From a fitted estimator to the result document."""
 
 import math
-from typing import assert_never
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from service.jobs.specs.estimation import NceEstimatorSpec, VnceEstimatorSpec
-from service.jobs.vocabulary import Imputation, LinearChoice
+from service.jobs.specs.comparators import (
+    ContrastiveDivergenceEstimatorSpec,
+    GaussianEmEstimatorSpec,
+    MleEstimatorSpec,
+    PseudoLikelihoodEstimatorSpec,
+    ScoreMatchingEstimatorSpec,
+)
+from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec
+from service.jobs.specs.models import TruncatedGaussianModelSpec
+from service.jobs.vocabulary import (
+    Filling,
+    Imputation,
+    LassoChoice,
+    LinearChoice,
+    PenaltyKind,
+    Selection,
+)
 from service.results.schemas import (
     ConvergenceRead,
     CountsRead,
@@ -21,6 +35,7 @@ from service.results.schemas import (
     PenaltyRead,
     PenaltyStep,
     ResultWarning,
+    StabilityRead,
     TimingRead,
 )
 from service.results.vocabulary import FitStatus
@@ -37,6 +52,10 @@ MISSING_COMPLETELY_AT_RANDOM = (
 )
 
 
+MISSING_AT_RANDOM = (
+    "Valid if cells are missing at random: that a cell is missing may depend on observed cells of "
+    "its row, but not on its own value."
+)
 FILLED = (
     "None that would make it valid: missing cells were filled before the fit. A comparator, biased "
     "the more, the more cells are missing."
@@ -64,6 +83,7 @@ def encode(
         linear=_linear(fitted),
         log_partition=estimator.log_partition_,
         penalty=_penalty(fitted),
+        stability=_stability(estimator),
         convergence=_convergence(estimator),
         diagnostics=_diagnostics(estimator),
         warnings=[
@@ -90,17 +110,25 @@ def _assumption(fitted: FittedNetwork) -> str:
     if not np.isnan(fitted.X).any():
         return COMPLETE
     match fitted.spec.estimator:
-        case VnceEstimatorSpec() | NceEstimatorSpec(imputation=Imputation.DROP):
-            return MISSING_COMPLETELY_AT_RANDOM
-        case NceEstimatorSpec():
+        case GaussianEmEstimatorSpec():
+            return MISSING_AT_RANDOM
+        case (
+            NceEstimatorSpec(imputation=Imputation.MEAN | Imputation.ZERO | Imputation.NOISE)
+            | PseudoLikelihoodEstimatorSpec(imputation=Filling.MEAN | Filling.ZERO)
+            | ScoreMatchingEstimatorSpec(imputation=Filling.MEAN | Filling.ZERO)
+        ):
             return FILLED
+        case _:
+            return MISSING_COMPLETELY_AT_RANDOM
 
 
 def _linear(fitted: FittedNetwork) -> LinearTermRead:
-    estimator = fitted.estimator
+    estimator, model = fitted.estimator, fitted.spec.model
     evidence = estimator.linear_evidence_
     return LinearTermRead(
-        requested=fitted.spec.model.linear,
+        requested=model.linear
+        if isinstance(model, TruncatedGaussianModelSpec)
+        else LinearChoice.FREE,
         choice=LinearChoice(estimator.linear_choice_),
         values=estimator.linear_.tolist(),
         evidence=None
@@ -111,21 +139,59 @@ def _linear(fitted: FittedNetwork) -> LinearTermRead:
     )
 
 
-def _penalty(fitted: FittedNetwork) -> PenaltyRead:
-    spec = fitted.spec.estimator
-    return PenaltyRead(
-        kind=spec.penalty_kind,
-        requested=spec.penalty,
-        strength=fitted.estimator.penalty_,
-        path=[
-            PenaltyStep(
-                strength=step.strength,
-                held_out_objective=_finite(step.criterion),
-                standard_error=_finite(step.standard_error),
-                chosen=step.chosen,
+def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
+    estimator = fitted.estimator
+    match fitted.spec.estimator:
+        case ContrastiveSpec() as spec:
+            selection = estimator.selection_
+            return PenaltyRead(
+                kind=spec.penalty_kind,
+                requested=spec.penalty,
+                selection=None if selection is None else Selection(selection),
+                strength=estimator.penalty_,
+                path=[
+                    PenaltyStep(
+                        strength=step.strength,
+                        criterion=_finite(step.criterion),
+                        standard_error=_finite(step.standard_error),
+                        n_edges=step.num_edges,
+                        chosen=step.chosen,
+                    )
+                    for step in estimator.penalty_path_
+                ],
             )
-            for step in fitted.estimator.penalty_path_
-        ],
+        case GaussianEmEstimatorSpec(penalty=penalty) if penalty is not None:
+            return _given(PenaltyKind.L1, penalty, estimator.penalty_)
+        case (
+            MleEstimatorSpec()
+            | ContrastiveDivergenceEstimatorSpec()
+            | PseudoLikelihoodEstimatorSpec()
+            | ScoreMatchingEstimatorSpec()
+        ) as spec if spec.penalty is not None:
+            return _given(spec.penalty_kind, spec.penalty, spec.penalty)
+        case _:
+            return None
+
+
+def _given(
+    kind: PenaltyKind, requested: float | LassoChoice, strength: float | None
+) -> PenaltyRead:
+    return PenaltyRead(kind=kind, requested=requested, selection=None, strength=strength, path=[])
+
+
+def _stability(estimator: Estimator) -> StabilityRead | None:
+    stability = estimator.stability_
+    if stability is None:
+        return None
+    return StabilityRead(
+        n_requested=stability.n_requested,
+        n_ok=stability.n_ok,
+        n_failed=stability.n_failed,
+        failures=dict(stability.failures),
+        threshold=stability.threshold,
+        mean_edges=stability.mean_edges,
+        expected_false_edges=stability.expected_false_edges,
+        reason=stability.reason,
     )
 
 
@@ -189,16 +255,17 @@ def _counts(fitted: FittedNetwork, censored: dict[str, int]) -> CountsRead:
 
 
 def _num_fitted_rows(fitted: FittedNetwork, missing: NDArray[np.bool_]) -> int:
-    estimator = fitted.spec.estimator
-    match estimator:
-        case VnceEstimatorSpec():
-            return int((~missing.all(axis=1)).sum())
-        case NceEstimatorSpec(imputation=Imputation.DROP):
+    match fitted.spec.estimator:
+        case (
+            NceEstimatorSpec(imputation=Imputation.DROP)
+            | PseudoLikelihoodEstimatorSpec(imputation=Filling.DROP)
+            | ScoreMatchingEstimatorSpec(imputation=Filling.DROP)
+        ):
             return int((~missing.any(axis=1)).sum())
         case NceEstimatorSpec():
             return len(missing)
         case _:
-            assert_never(estimator)
+            return int((~missing.all(axis=1)).sum())
 
 
 def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:

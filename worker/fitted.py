@@ -52,6 +52,7 @@ class FittedNetwork:
                 partial_correlation=edge.partial_correlation,
                 selected=edge.selected,
                 n_pairwise=edge.n_pairwise,
+                inclusion=edge.inclusion,
             )
             for edge in estimator.edges_
         ]

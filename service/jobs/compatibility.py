@@ -8,13 +8,30 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from service.datasets.schemas import ColumnSummary, DatasetSummary
-from service.jobs.specs.estimation import (
-    EstimationJobCreate,
-    EstimatorCreate,
+from service.jobs.specs.comparators import (
+    ContrastiveDivergenceEstimatorCreate,
+    GaussianEmEstimatorCreate,
+    MleEstimatorCreate,
+    PseudoLikelihoodEstimatorCreate,
+    ScoreMatchingEstimatorCreate,
+)
+from service.jobs.specs.contrastive import (
+    ContrastiveCreate,
     NceEstimatorCreate,
     VnceEstimatorCreate,
 )
-from service.jobs.vocabulary import CensoredRule, Imputation, PenaltyChoice, Preset
+from service.jobs.specs.estimation import EstimationJobCreate, EstimatorCreate
+from service.jobs.specs.models import GaussianModelCreate
+from service.jobs.vocabulary import (
+    CensoredRule,
+    Filling,
+    Imputation,
+    PenaltyChoice,
+    PenaltyKind,
+    PositiveDefinite,
+    Preset,
+    Transform,
+)
 from service.problems import ProblemItem
 
 # The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
@@ -28,7 +45,7 @@ def num_parameters(num_variables: int) -> int:
     return num_variables * (num_variables + 1) // 2 + num_variables + 1
 
 
-def effective_penalty(estimator: EstimatorCreate) -> PenaltyChoice | float | None:
+def effective_penalty(estimator: ContrastiveCreate) -> PenaltyChoice | float | None:
     """Return the penalty that is meant: the paper's recipe has none to choose."""
     is_chosen = estimator.penalty is PenaltyChoice.AUTO
     return None if is_chosen and _is_paper(estimator) else estimator.penalty
@@ -58,9 +75,8 @@ def _of_the_table(
             message=f"At least {MIN_ROWS} rows with something observed are needed, got {rows}.",
             pointer="/dataset_id",
         )
-    penalty = effective_penalty(request.estimator)
-    is_weak = penalty is None or (isinstance(penalty, float) and penalty < WEAKEST_SAFE_PENALTY)
-    if is_weak and num_parameters(width) >= rows:
+    yield from _of_the_pair(request)
+    if _is_unbounded(request.estimator, width, rows):
         yield ProblemItem(
             message=f"With {num_parameters(width)} parameters and {rows} rows the estimates would "
             f"be unbounded: set penalty to at least {WEAKEST_SAFE_PENALTY}, or to "
@@ -76,10 +92,74 @@ def _of_the_table(
                     "variables.",
                     pointer="/estimator/imputation",
                 )
-        case NceEstimatorCreate() | VnceEstimatorCreate():
+        case (
+            PseudoLikelihoodEstimatorCreate(imputation=Filling.DROP)
+            | ScoreMatchingEstimatorCreate(imputation=Filling.DROP)
+        ):
+            if width == summary.n_columns and summary.n_complete_rows <= width:
+                yield ProblemItem(
+                    message=f"{summary.n_complete_rows} rows are complete and more than {width} "
+                    'are needed: "drop" leaves out every other. Use another imputation, or fewer '
+                    "variables.",
+                    pointer="/estimator/imputation",
+                )
+        case (
+            NceEstimatorCreate()
+            | VnceEstimatorCreate()
+            | MleEstimatorCreate()
+            | ContrastiveDivergenceEstimatorCreate()
+            | PseudoLikelihoodEstimatorCreate()
+            | ScoreMatchingEstimatorCreate()
+            | GaussianEmEstimatorCreate()
+        ):
             pass
         case _ as unknown:
             assert_never(unknown)
+
+
+def _of_the_pair(request: EstimationJobCreate) -> Iterator[ProblemItem]:
+    """Yield what stands between the model and the estimator."""
+    is_gaussian = isinstance(request.model, GaussianModelCreate)
+    if is_gaussian and isinstance(request.estimator, ContrastiveCreate):
+        yield from _beyond_gaussian(request.estimator)
+    elif is_gaussian and not isinstance(request.estimator, GaussianEmEstimatorCreate):
+        yield ProblemItem(
+            message='Model "gaussian" is estimated by "vnce", "nce" or "gaussian-em", not by '
+            f'"{request.estimator.kind}".',
+            pointer="/estimator/kind",
+        )
+    if not is_gaussian and isinstance(request.estimator, GaussianEmEstimatorCreate):
+        yield ProblemItem(
+            message='Estimator "gaussian-em" estimates model "gaussian", not '
+            f'"{request.model.kind}".',
+            pointer="/model/kind",
+        )
+
+
+def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
+    """Yield the choices that contrastive estimators do not offer for model "gaussian"."""
+    choices = {
+        "preset": _is_paper(estimator),
+        "penalty_kind": estimator.penalty_kind is PenaltyKind.L1,
+        "penalties": estimator.penalties is not None,
+        "positive_definite": estimator.positive_definite is not PositiveDefinite.WARN,
+        "imputation": isinstance(estimator, NceEstimatorCreate)
+        and estimator.imputation is Imputation.NOISE,
+    }
+    for name, is_chosen in choices.items():
+        if is_chosen:
+            yield ProblemItem(
+                message='This choice is not offered for model "gaussian".',
+                pointer=f"/estimator/{name}",
+            )
+
+
+def _is_unbounded(estimator: EstimatorCreate, width: int, rows: int) -> bool:
+    """Return whether data and noise could be told apart with certainty."""
+    if not isinstance(estimator, ContrastiveCreate) or num_parameters(width) < rows:
+        return False
+    penalty = effective_penalty(estimator)
+    return penalty is None or (isinstance(penalty, float) and penalty < WEAKEST_SAFE_PENALTY)
 
 
 def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:
@@ -93,10 +173,19 @@ def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Itera
             message="All observed values are the same; leave the variable out.",
             column=column.name,
         )
-    if column.n_negative > 0:
+    if column.n_negative > 0 and isinstance(request.model, GaussianModelCreate):
+        if request.model.transform is not Transform.NONE:
+            yield ProblemItem(
+                message=f"The transform {request.model.transform} takes no negative values.",
+                column=column.name,
+                pointer="/model/transform",
+                count=column.n_negative,
+            )
+    elif column.n_negative > 0:
         yield ProblemItem(
             message="Negative values are outside the model's support [0, ∞); if they stand for "
-            "missing cells, upload again with na_values, or leave the variable out.",
+            "missing cells, upload again with na_values, else leave the variable out, or use model "
+            '"gaussian".',
             column=column.name,
             count=column.n_negative,
         )
@@ -118,5 +207,5 @@ def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Itera
         )
 
 
-def _is_paper(estimator: EstimatorCreate) -> bool:
+def _is_paper(estimator: EstimatorCreate | ContrastiveCreate) -> bool:
     return isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER

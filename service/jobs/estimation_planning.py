@@ -13,20 +13,35 @@ from service.jobs.compatibility import effective_penalty, num_parameters, reason
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
 from service.jobs.specs.base import MAX_SEED
-from service.jobs.specs.estimation import (
+from service.jobs.specs.contrastive import (
     PAPER_NOISE_DRAWS,
-    EstimationJobCreate,
-    EstimationSpec,
+    ContrastiveCreate,
+    ContrastiveSpec,
     VnceEstimatorCreate,
 )
-from service.jobs.vocabulary import LinearChoice, Preset
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
+from service.jobs.vocabulary import LinearChoice, PenaltyChoice, Preset
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 BYTES_PER_NUMBER = 8
+_AT_RANDOM = "The result is valid if cells are missing completely at random."
+_FILLED = (
+    "Missing cells are filled in, or their rows left out, before the fit, which biases it the "
+    "more, the more cells are missing."
+)
+_IMPUTED = (
+    "Missing cells are filled in by draws under the estimate, which is valid if they are missing "
+    "completely at random, or, if so asked for, by fixed values, which biases the estimate."
+)
 _MEANING_OF_GAPS = {
-    "vnce": "The result is valid if cells are missing completely at random.",
-    "nce": "Missing cells are filled in, or their rows left out, before the fit, which biases it "
-    "the more, the more cells are missing.",
+    "vnce": _AT_RANDOM,
+    "nce": _FILLED,
+    "mle": _AT_RANDOM,
+    "contrastive-divergence": _AT_RANDOM,
+    "pseudo-likelihood": _IMPUTED,
+    "score-matching": _IMPUTED,
+    "gaussian-em": "The result is valid if cells are missing at random.",
 }
 
 
@@ -74,8 +89,7 @@ def resolve(request: EstimationJobCreate, summary: DatasetSummary) -> Estimation
         )
     names = [column.name for column in columns]
     seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
-    if isinstance(request.estimator, VnceEstimatorCreate):
-        request = request.model_copy(update=_papers_choices(request, request.estimator))
+    request = request.model_copy(update=_decided(request))
     return EstimationSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
 
 
@@ -84,7 +98,9 @@ def describe_estimation(spec: EstimationSpec, plan: Plan) -> EstimationPlan:
     data = plan.data
     assert data is not None
     width, rows = len(data.columns), data.summary.n_rows
-    num_noise_rows = rows * spec.estimator.noise_ratio
+    estimator = spec.estimator
+    noise_ratio = estimator.noise_ratio if isinstance(estimator, ContrastiveSpec) else 0
+    num_noise_rows = rows * noise_ratio
     return EstimationPlan(
         dataset_name=data.dataset_name,
         n_missing=sum(column.n_missing for column in data.columns),
@@ -156,18 +172,24 @@ def _choose(
     return [column for column in columns if column.name in wanted], problems
 
 
-def _papers_choices(request: EstimationJobCreate, estimator: VnceEstimatorCreate) -> dict[str, Any]:
-    """Return the parts of a request that preset "paper" decides; none under another preset."""
-    if estimator.preset is not Preset.PAPER:
-        return {}
-    recipe = {"noise_draws": PAPER_NOISE_DRAWS, "penalty": effective_penalty(estimator)}
-    linear = request.model.linear
-    if linear is LinearChoice.AUTO:
-        linear = LinearChoice.ZERO
-    return {
-        "estimator": estimator.model_copy(update=recipe),
-        "model": request.model.model_copy(update={"linear": linear}),
-    }
+def _decided(request: EstimationJobCreate) -> dict[str, Any]:
+    """Return the parts of a request that other parts of it decide."""
+    parts: dict[str, Any] = {}
+    estimator, model = request.estimator, request.model
+    is_paper = isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER
+    if isinstance(estimator, VnceEstimatorCreate) and is_paper:
+        recipe = {"noise_draws": PAPER_NOISE_DRAWS, "penalty": effective_penalty(estimator)}
+        parts["estimator"] = estimator.model_copy(update=recipe)
+    if isinstance(model, GaussianModelCreate) and isinstance(estimator, ContrastiveCreate):
+        # Its penalty is not chosen by held-out rows; without one it tends to maximum likelihood.
+        penalty = None if estimator.penalty is PenaltyChoice.AUTO else estimator.penalty
+        parts["estimator"] = estimator.model_copy(update={"penalty": penalty})
+    # Only contrastive estimators have an objective by which held-out rows could decide.
+    decides = isinstance(estimator, ContrastiveCreate) and not is_paper
+    is_open = isinstance(model, TruncatedGaussianModelCreate) and model.linear is LinearChoice.AUTO
+    if is_open and not decides:
+        parts["model"] = model.model_copy(update={"linear": LinearChoice.ZERO})
+    return parts
 
 
 def _true_edges(session: Session, dataset_id: str, names: list[str]) -> list[list[str]] | None:

@@ -37,13 +37,30 @@ class ExperimentScale(StrEnum):
 
 
 class RecoveryEstimator(StrEnum):
-    """Estimators that graph recovery compares."""
+    """Estimators that graph recovery compares; the engine's own names."""
 
     VNCE = "vnce"
+    VNCE_RIDGE = "vnce-ridge"
+    VNCE_L1 = "vnce-l1"
+    VNCE_EBIC = "vnce-ebic"
+    VNCE_BARRIER = "vnce-barrier"
     VNCE_PAPER = "vnce-paper"
     NCE_MEAN = "nce-mean"
+    NCE_MEAN_PENALISED = "nce-mean-penalised"
     NCE_ZERO = "nce-zero"
+    NCE_NOISE = "nce-noise"
     NCE_DROP = "nce-drop"
+    MC_MLE = "mc-mle"
+    MC_MLE_STEP_0_01 = "mc-mle-step-0.01"
+    MC_MLE_STEP_1 = "mc-mle-step-1"
+    MC_MLE_NATURAL = "mc-mle-natural"
+    CD = "cd"
+    PCD = "pcd"
+    PSEUDO_LIKELIHOOD = "pseudo-likelihood"
+    SCORE_MATCHING = "score-matching"
+    SCORE_MATCHING_MEAN = "score-matching-mean"
+    GAUSSIAN_EM = "gaussian-em"
+    GLASSO = "glasso"
 
 
 class Transform(StrEnum):
@@ -68,6 +85,22 @@ class PenaltyKind(StrEnum):
 
     ADAPTIVE = "adaptive"
     RIDGE = "ridge"
+    L1 = "l1"
+
+
+class Selection(StrEnum):
+    """How a penalty's strength is chosen."""
+
+    HELD_OUT = "held-out"
+    EBIC = "ebic"
+    STABILITY = "stability"
+
+
+class PositiveDefinite(StrEnum):
+    """What is done about an indefinite K."""
+
+    WARN = "warn"
+    BARRIER = "barrier"
 
 
 class PenaltyChoice(StrEnum):
@@ -104,3 +137,33 @@ class CensoredRule(StrEnum):
 
     REFUSE = "refuse"
     MISSING = "missing"
+
+
+class LikelihoodMethod(StrEnum):
+    """How the likelihood is climbed."""
+
+    NATURAL = "natural"
+    STOCHASTIC = "stochastic"
+
+
+class Filling(StrEnum):
+    """What estimators of complete rows do about missing cells."""
+
+    GIBBS = "gibbs"
+    MEAN = "mean"
+    ZERO = "zero"
+    DROP = "drop"
+
+
+class ScoreWeight(StrEnum):
+    """How far from zero a value counts in full in score matching."""
+
+    CAPPED = "capped"
+    SQUARE = "square"
+
+
+class LassoChoice(StrEnum):
+    """How the graphical lasso's strength is found when no number is given."""
+
+    EBIC = "ebic"
+    CV = "cv"

@@ -14,3 +14,5 @@ class Edge:
     selected: bool
     # Rows in which both variables are observed.
     n_pairwise: int
+    # Share of half-samples whose graph has the edge; None where none were drawn.
+    inclusion: float | None = None

@@ -99,6 +99,9 @@ class EdgeRead(ResultModel):
     )
     selected: bool = Field(description="Whether it meets the edge rule.")
     n_pairwise: int = Field(ge=0, description="Rows in which both are observed.")
+    inclusion: float | None = Field(
+        ge=0, le=1, description="Share of half-samples that have the edge; null without stability."
+    )
 
 
 class GraphPage(ResultModel):
@@ -144,6 +147,7 @@ def describe_edge(edge: EdgeRecord) -> EdgeRead:
         partial_correlation=edge.partial_correlation,
         selected=edge.selected,
         n_pairwise=edge.n_pairwise,
+        inclusion=edge.inclusion,
     )
 
 

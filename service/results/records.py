@@ -36,6 +36,8 @@ class EdgeRecord(Record):
     partial_correlation: Mapped[float]
     selected: Mapped[bool]
     n_pairwise: Mapped[int]
+    # Share of half-samples that have the edge; null where none were drawn.
+    inclusion: Mapped[float | None]
 
 
 class ArtefactRecord(Record):

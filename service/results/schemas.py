@@ -7,7 +7,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.jobs.vocabulary import LinearChoice, PenaltyChoice, PenaltyKind, Transform
+from service.jobs.vocabulary import (
+    LassoChoice,
+    LinearChoice,
+    PenaltyChoice,
+    PenaltyKind,
+    Selection,
+    Transform,
+)
 from service.results.vocabulary import EdgeScore, FitStatus
 
 
@@ -38,11 +45,20 @@ class PenaltyStep(ResultModel):
     """One strength that was tried."""
 
     strength: float = Field(gt=0, description="Strength, no unit.")
-    held_out_objective: float | None = Field(
-        description="Mean objective per row held out; null where the fit was not finite."
+    criterion: float | None = Field(
+        description="What the rule judges by: `held-out`, the mean objective per row held out; "
+        "`ebic`, the criterion, small for good; `stability`, the bound on the expected number of "
+        "false edges. Null where the fit was not finite."
     )
     standard_error: float | None = Field(
-        ge=0, description="Standard error of the difference from the best; null where undefined."
+        ge=0,
+        description="Standard error of a held-out objective's difference from the best; null for "
+        "other rules and where undefined.",
+    )
+    n_edges: int | None = Field(
+        ge=0,
+        description="Pairs whose interaction is not zero; of stable ones under `stability`. Null "
+        "in results of the first release.",
     )
     chosen: bool = Field(description="Whether the result uses this strength.")
 
@@ -51,11 +67,31 @@ class PenaltyRead(ResultModel):
     """The penalty and how its strength was chosen."""
 
     kind: PenaltyKind = Field(description="Shape of the penalty.")
-    requested: PenaltyChoice | float | None = Field(description="What the job asked for.")
+    requested: PenaltyChoice | LassoChoice | float | None = Field(
+        description="What the job asked for."
+    )
+    selection: Selection | None = Field(
+        description="The rule by which it was chosen; null where it was given."
+    )
     strength: float | None = Field(description="Strength used; null without a penalty.")
     path: list[PenaltyStep] = Field(
         description="Every strength tried, in order; empty if none was."
     )
+
+
+class StabilityRead(ResultModel):
+    """What half-samples say about the edges; their shares are the edges' `inclusion`."""
+
+    n_requested: int = Field(ge=0, description="Half-samples asked for.")
+    n_ok: int = Field(ge=0, description="Half-samples that gave a graph.")
+    n_failed: int = Field(ge=0, description="Half-samples that did not.")
+    failures: dict[str, int] = Field(description="How many failed, by cause.")
+    threshold: float = Field(ge=0, le=1, description="Inclusion from which an edge is stable.")
+    mean_edges: float | None = Field(ge=0, description="Mean number of edges of a half-sample.")
+    expected_false_edges: float | None = Field(
+        ge=0, description="Bound on the expected number of stable edges that should not be there."
+    )
+    reason: str | None = Field(description="Why no inclusion is given; null where it is.")
 
 
 class ConvergenceRead(ResultModel):
@@ -178,8 +214,16 @@ class EstimationResult(ResultModel):
         "own units. Not the inverse covariance of truncated data."
     )
     linear: LinearTermRead = Field(description="The linear term h.")
-    log_partition: float = Field(description="c, the logarithm of the normalising constant.")
-    penalty: PenaltyRead = Field(description="The penalty and how it was chosen.")
+    log_partition: float | None = Field(
+        description="c, the logarithm of the normalising constant; null where the estimator does "
+        "not know it."
+    )
+    penalty: PenaltyRead | None = Field(
+        description="The penalty and how it was chosen; null where the estimator has none."
+    )
+    stability: StabilityRead | None = Field(
+        description="What half-samples say; null where none were drawn."
+    )
     convergence: ConvergenceRead = Field(description="How the fit ended.")
     diagnostics: DiagnosticsRead = Field(description="Whether the result can be trusted.")
     warnings: list[ResultWarning] = Field(description="What a reader must know; may be empty.")

@@ -3,9 +3,11 @@
 import pytest
 
 from service.jobs import compatibility
-from service.jobs.specs import estimation as specs
+from service.jobs.specs import contrastive as specs
+from service.jobs.vocabulary import RecoveryEstimator
 from service.results import vocabulary as results
 from vnce_engine import base, metrics, paper, penalty, problem
+from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 
 
 def test_least_number_of_rows() -> None:
@@ -27,3 +29,7 @@ def test_noise_of_the_papers_recipe() -> None:
 
 def test_edge_scores() -> None:
     assert [score.value for score in results.EdgeScore] == [s.value for s in metrics.EdgeScore]
+
+
+def test_estimators_that_graph_recovery_compares() -> None:
+    assert {estimator.value for estimator in RecoveryEstimator} == set(ESTIMATORS)

@@ -2,10 +2,11 @@
 
 import pytest
 from alembic import command
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 
 from service import schema
 from service.database import Database
+from service.results.records import ResultRecord
 
 
 @pytest.fixture
@@ -69,5 +70,5 @@ def test_migrations_back_and_forth_keep_every_row(database: Database) -> None:
     for revision in ("head", "0001", "head"):
         migrate(database, revision)
         with database.snapshot() as session:
-            rows = session.execute(text("SELECT job_id, document FROM results")).all()
-        assert [(job_id, "水" in str(document)) for job_id, document in rows] == [("job_1", True)]
+            rows = session.execute(select(ResultRecord.job_id, ResultRecord.document)).all()
+        assert [(row.job_id, row.document["names"]) for row in rows] == [("job_1", ["水"])]

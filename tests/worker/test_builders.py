@@ -1,65 +1,110 @@
+"""Specifications become the engine's estimators, every choice of them."""
+
+from typing import Any
+
+import numpy as np
 import pytest
 
-from service.jobs.specs.estimation import EstimationSpec
-from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from worker.builders import build_estimator
+from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from vnce_engine.base import TruncatedGaussianEstimator
+from worker.builders import Estimator, build_estimator
 
-MODEL = {"kind": "truncated-gaussian", "linear": "free", "transform": "cbrt"}
-COMMON = {
-    "penalty_kind": "ridge",
+ON_THE_LINE = [{"kind": "vnce"}, {"kind": "nce"}, {"kind": "gaussian-em"}]
+# Choices that are no defaults, by the names of the API and of the engine.
+CONTRASTIVE = {
+    "penalty_kind": "l1",
+    "penalties": [2.0, 1.0],
+    "ebic_gamma": 0.25,
+    "n_subsamples": 50,
+    "inclusion_threshold": 0.9,
+    "max_false_edges": 1.0,
+    "positive_definite": "barrier",
     "noise_ratio": 7,
+    "noise_scale": 1.5,
     "noise_draws": "random",
-    "max_iter": 31,
+    "max_iter": 9,
     "tol": 0.01,
 }
+COMPARATORS = [
+    ({"kind": "mle", "method": "stochastic", "step_size": 0.2, "penalty": 0.5}, {}),
+    ({"kind": "mle", "tol": 0.1, "max_iter": 7, "penalty_kind": "ridge"}, {}),
+    (
+        {"kind": "contrastive-divergence", "persistent": False, "n_sweeps": 3, "step_size": 0.3},
+        {"num_sweeps": 3},
+    ),
+    ({"kind": "pseudo-likelihood", "imputation": "mean", "penalty": 1.5, "tol": 0.1}, {}),
+    ({"kind": "score-matching", "weight": "square", "penalty_kind": "l1", "max_iter": 4}, {}),
+]
 
 
-def spec_of(**estimator: object) -> EstimationSpec:
-    return EstimationSpec.model_validate(
+def spec_of(model: dict[str, Any] | None = None, **estimator: Any) -> EstimationSpec:
+    """Return the specification that the service would store."""
+    request = EstimationJobCreate.model_validate(
         {
             "kind": "estimation",
-            "dataset_id": "dataset_1",
-            "variables": ["a", "b"],
-            "model": MODEL,
-            "estimator": COMMON | {"preset": "default"} | estimator,
-            "edge_threshold": 0.25,
-            "censored": "refuse",
-            "seed": 11,
-            "tag": None,
+            "dataset_id": "ds_1",
+            "model": model or {"kind": "truncated-gaussian", "transform": "cbrt"},
+            "estimator": estimator,
+            "edge_threshold": 0.2,
+            "seed": 5,
         }
     )
+    return EstimationSpec.model_validate({**request.model_dump(), "variables": ["a", "b"]})
 
 
-def test_every_choice_of_a_vnce_spec_reaches_the_estimator() -> None:
-    estimator = build_estimator(spec_of(kind="vnce", preset="paper", penalty=0.5))
-    assert isinstance(estimator, TruncatedGaussianVNCE)
-    assert estimator.get_params() == {
-        "linear": "free",
-        "transform": "cbrt",
-        "preset": "paper",
-        "penalty": 0.5,
-        "edge_threshold": 0.25,
-        "random_state": 11,
-        **COMMON,
-    }
+def chosen(estimator: Estimator) -> dict[str, Any]:
+    parameters: dict[str, Any] = estimator.get_params()
+    return parameters
 
 
-def test_every_choice_of_an_nce_spec_reaches_the_estimator() -> None:
-    estimator = build_estimator(spec_of(kind="nce", imputation="noise", penalty=0.5))
-    assert isinstance(estimator, TruncatedGaussianNCE)
-    assert estimator.get_params() == {
-        "linear": "free",
-        "transform": "cbrt",
-        "imputation": "noise",
-        "penalty": 0.5,
-        "edge_threshold": 0.25,
-        "random_state": 11,
-        **COMMON,
-    }
+@pytest.mark.parametrize(
+    "choices", [{"kind": "vnce"}, {"kind": "nce", "imputation": "zero"}], ids=lambda c: c["kind"]
+)
+def test_every_choice_of_a_contrastive_spec_reaches_the_estimator(choices: dict[str, Any]) -> None:
+    parameters = chosen(build_estimator(spec_of(**choices, **CONTRASTIVE)))
+    expected = {**CONTRASTIVE, "transform": "cbrt", "edge_threshold": 0.2, "random_state": 5}
+    assert parameters == {**parameters, **expected, "linear": "auto", "penalty": "auto"}
+    assert parameters.get("imputation", "zero") == "zero"
+
+
+def test_selection_and_preset_reach_the_estimator() -> None:
+    choices = {"kind": "vnce", "penalty_kind": "l1", "selection": "stability"}
+    assert chosen(build_estimator(spec_of(**choices)))["selection"] == "stability"
+    paper = build_estimator(spec_of(kind="vnce", preset="paper"))
+    assert chosen(paper)["preset"] == "paper"
+
+
+@pytest.mark.parametrize(("choices", "renamed"), COMPARATORS, ids=str)
+def test_every_choice_of_a_comparator_reaches_it(
+    choices: dict[str, Any], renamed: dict[str, Any]
+) -> None:
+    parameters = chosen(build_estimator(spec_of(**choices)))
+    wanted = {key: value for key, value in choices.items() if key not in ("kind", "n_sweeps")}
+    assert parameters == {**parameters, **wanted, **renamed, "random_state": 5, "linear": "zero"}
+
+
+def test_a_linear_term_that_was_asked_for_reaches_a_comparator() -> None:
+    model = {"kind": "truncated-gaussian", "linear": "free"}
+    assert chosen(build_estimator(spec_of(model, kind="mle")))["linear"] == "free"
+
+
+@pytest.mark.parametrize("penalty", [None, 0.1, "ebic", "cv"])
+def test_a_lasso_arrives_as_the_engine_takes_it(penalty: Any) -> None:
+    spec = spec_of({"kind": "gaussian"}, kind="gaussian-em", penalty=penalty, ebic_gamma=0.0)
+    parameters = chosen(build_estimator(spec))
+    assert (parameters["penalty"], parameters["ebic_gamma"]) == (penalty, 0.0)
 
 
 @pytest.mark.parametrize("penalty", ["auto", None, 2.0])
-def test_a_penalty_arrives_as_the_engine_takes_it(penalty: object) -> None:
-    built = build_estimator(spec_of(kind="vnce", penalty=penalty)).penalty
-    assert built == penalty
-    assert type(built) is type(penalty)
+def test_a_penalty_arrives_as_the_engine_takes_it(penalty: Any) -> None:
+    assert chosen(build_estimator(spec_of(kind="vnce", penalty=penalty)))["penalty"] == penalty
+
+
+@pytest.mark.parametrize("choices", ON_THE_LINE, ids=lambda choices: choices["kind"])
+def test_a_gaussian_takes_negative_columns_and_has_no_penalty_unless_told(
+    choices: dict[str, Any],
+) -> None:
+    spec = spec_of({"kind": "gaussian"}, **{**choices, "penalty": None})
+    estimator = build_estimator(spec)
+    assert not isinstance(estimator, TruncatedGaussianEstimator)
+    assert estimator.fit(np.random.default_rng(0).normal(size=(50, 2))).converged_

@@ -1,5 +1,6 @@
 """Options that several commands share, and the request documents they make."""
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -28,6 +29,11 @@ class EstimatorKind(StrEnum):
 
     VNCE = "vnce"
     NCE = "nce"
+    MLE = "mle"
+    CONTRASTIVE_DIVERGENCE = "contrastive-divergence"
+    PSEUDO_LIKELIHOOD = "pseudo-likelihood"
+    SCORE_MATCHING = "score-matching"
+    GAUSSIAN_EM = "gaussian-em"
 
 
 Url = Annotated[
@@ -108,7 +114,19 @@ EstimatorName = Annotated[
     EstimatorKind,
     typer.Option(
         "--estimator",
-        help="vnce integrates missing cells out; nce fills them first, for comparison.",
+        help="vnce integrates missing cells out; the others are comparators; gaussian-em fits a "
+        "Gaussian, whose columns may be negative.",
+        rich_help_panel=MODEL,
+    ),
+]
+EstimatorOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="Any other field of the estimator as the API takes it, such as selection=ebic, "
+        "penalties=[1,0.5] or method=stochastic; repeatable.",
+        show_default=False,
         rich_help_panel=MODEL,
     ),
 ]
@@ -211,6 +229,7 @@ class ModelChoices:
     transform: Transform | None
     linear: LinearChoice | None
     estimator: EstimatorKind
+    options: list[str] | None
     preset: Preset | None
     imputation: Imputation | None
     penalty: str | None
@@ -237,7 +256,9 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
         "tol": choices.tol,
     }
     model = {
-        "kind": "truncated-gaussian",
+        "kind": "gaussian"
+        if choices.estimator is EstimatorKind.GAUSSIAN_EM
+        else "truncated-gaussian",
         "transform": choices.transform,
         "linear": choices.linear,
     }
@@ -253,12 +274,25 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
     return {
         **_chosen(document),
         "model": _chosen(model),
-        "estimator": _chosen(estimator) | _penalty(choices.penalty),
+        "estimator": _chosen(estimator)
+        | _penalty(choices.penalty)
+        | dict(_option(text) for text in choices.options or []),
     }
 
 
 def _chosen(values: dict[str, Any]) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """Return a field's name and its value: JSON where it is that, else the text itself."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"must be NAME=VALUE, got {text!r}", param_hint="--option")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _penalty(text: str | None) -> JsonObject:

@@ -24,12 +24,13 @@ def print_summary(
     counts, rule = result.counts, result.edge_rule
     ending = "[green]converged[/]" if result.convergence.converged else "[bold red]not converged[/]"
     console.print(f"{ending}: {escape(result.convergence.message)}", highlight=False)
-    strength = "none" if result.penalty.strength is None else f"{result.penalty.strength:g}"
+    strength = None if result.penalty is None else result.penalty.strength
+    strength_text = "none" if strength is None else f"{strength:g}"
     cells = counts.n_rows * counts.n_variables
     console.print(
         f"{counts.n_rows} rows, {counts.n_variables} variables, "
         f"{counts.n_missing / cells:.1%} of the cells missing; transform {result.transform}, "
-        f"linear term {result.linear.choice}, penalty {strength}, seed {result.seed}.",
+        f"linear term {result.linear.choice}, penalty {strength_text}, seed {result.seed}.",
         highlight=False,
     )
     for warning in result.warnings:

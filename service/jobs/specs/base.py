@@ -38,6 +38,25 @@ Tag = Annotated[
 ]
 
 
+MaxIter = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=10_000)] | None,
+    Field(
+        description="Most iterations of one fit, from 1 to 10000; null leaves it to the recipe. A "
+        "fit that stops here says so in its convergence status."
+    ),
+]
+Tolerance = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Scaled change of the estimates at which a fit has converged; no unit, "
+        "between 0 and 1.",
+    ),
+]
+
+
 class RequestModel(BaseModel):
     """Base of everything a client sends: a field nobody knows is an error, not ignored."""
 

@@ -35,7 +35,14 @@ def document() -> dict[str, Any]:
         "precision": [[float(i == j) for j in range(4)] for i in range(4)],
         "linear": {"requested": "auto", "choice": "zero", "values": [0.0] * 4, "evidence": None},
         "log_partition": -1.25,
-        "penalty": {"kind": "adaptive", "requested": "auto", "strength": 0.3, "path": []},
+        "penalty": {
+            "kind": "adaptive",
+            "requested": "auto",
+            "selection": "held-out",
+            "strength": 0.3,
+            "path": [],
+        },
+        "stability": None,
         "convergence": {
             "status": "converged",
             "converged": True,

@@ -1,0 +1,209 @@
+"""Estimators that VNCE is to be compared with, none of which needs noise."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.jobs.specs.base import MaxIter, RequestModel, SpecModel, Tolerance
+from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma, PenaltyShape
+from service.jobs.vocabulary import (
+    Filling,
+    LassoChoice,
+    LikelihoodMethod,
+    PenaltyKind,
+    ScoreWeight,
+)
+
+StepSize = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="Size of the first gradient step, columns scaled to mean square 1; it falls "
+        "over the epochs. Only stochastic ascent has one.",
+    ),
+]
+Strength = Annotated[
+    Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None,
+    Field(
+        description="Strength of the penalty (no unit; the same number means the same for 1000 "
+        "rows), or null for none. These estimators have no objective to choose it by."
+    ),
+]
+SmoothPenaltyKind = Annotated[
+    Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE],
+    Field(description="Shape of the penalty; these estimators have no `l1`."),
+]
+Method = Annotated[
+    LikelihoodMethod,
+    Field(
+        description="`natural` needs no step size: natural gradients on persistent chains; "
+        "`stochastic` is the paper's, 80 epochs of minibatches with chains started anew."
+    ),
+]
+MonteCarloShare = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        lt=1,
+        description="`natural`: share of the estimates' sampling variance that Monte Carlo may "
+        "add.",
+    ),
+]
+LikelihoodGain = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Gain of an iteration, in nats a row, at which EM has converged.",
+    ),
+]
+Persistent = Annotated[
+    bool,
+    Field(
+        strict=True,
+        description="Whether chains run on from minibatch to minibatch, or start at the data.",
+    ),
+]
+NumSweeps = Annotated[
+    int, Field(strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k.")
+]
+FillingName = Annotated[
+    Filling,
+    Field(
+        description="What missing cells become: draws by `gibbs`, in turn with the estimate; the "
+        "column's `mean`; `zero`; or `drop` every row that has one."
+    ),
+]
+Weight = Annotated[
+    ScoreWeight,
+    Field(
+        description="`square` is the original x², `capped` the bounded min(x, 1), columns scaled "
+        "to mean square 1."
+    ),
+]
+LassoStrength = Annotated[
+    LassoChoice | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None,
+    Field(
+        description="Strength of the graphical lasso on the covariance that EM has found, columns "
+        "standardised; `ebic` and `cv` choose it, by the extended Bayesian information criterion "
+        "or by held-out rows; null leaves it out."
+    ),
+]
+
+
+class MleEstimatorCreate(RequestModel):
+    """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
+
+    kind: Literal["mle"] = Field(description="The estimator's kind.")
+    method: Method = LikelihoodMethod.NATURAL
+    step_size: StepSize = 0.1
+    penalty: Strength = None
+    penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
+    max_iter: MaxIter = None
+    tol: MonteCarloShare = 0.25
+
+
+class MleEstimatorSpec(SpecModel):
+    """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
+
+    kind: Literal["mle"] = Field(description="The estimator's kind.")
+    method: Method
+    step_size: StepSize
+    penalty: Strength
+    penalty_kind: SmoothPenaltyKind
+    max_iter: MaxIter
+    tol: MonteCarloShare
+
+
+class ContrastiveDivergenceEstimatorCreate(RequestModel):
+    """Contrastive divergence, plain or persistent; missing cells by Gibbs sampling."""
+
+    kind: Literal["contrastive-divergence"] = Field(description="The estimator's kind.")
+    persistent: Persistent = True
+    n_sweeps: NumSweeps = 1
+    step_size: StepSize = 0.1
+    penalty: Strength = None
+    penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
+    max_iter: MaxIter = None
+
+
+class ContrastiveDivergenceEstimatorSpec(SpecModel):
+    """Contrastive divergence, plain or persistent; missing cells by Gibbs sampling."""
+
+    kind: Literal["contrastive-divergence"] = Field(description="The estimator's kind.")
+    persistent: Persistent
+    n_sweeps: NumSweeps
+    step_size: StepSize
+    penalty: Strength
+    penalty_kind: SmoothPenaltyKind
+    max_iter: MaxIter
+
+
+class PseudoLikelihoodEstimatorCreate(RequestModel):
+    """Maximum pseudo-likelihood: each variable given all others."""
+
+    kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
+    imputation: FillingName = Filling.GIBBS
+    penalty: Strength = None
+    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    max_iter: MaxIter = None
+    tol: Tolerance = DEFAULT_TOL
+
+
+class PseudoLikelihoodEstimatorSpec(SpecModel):
+    """Maximum pseudo-likelihood: each variable given all others."""
+
+    kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
+    imputation: FillingName
+    penalty: Strength
+    penalty_kind: PenaltyShape
+    max_iter: MaxIter
+    tol: Tolerance
+
+
+class ScoreMatchingEstimatorCreate(RequestModel):
+    """Generalised score matching on the non-negative orthant."""
+
+    kind: Literal["score-matching"] = Field(description="The estimator's kind.")
+    imputation: FillingName = Filling.GIBBS
+    weight: Weight = ScoreWeight.CAPPED
+    penalty: Strength = None
+    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    max_iter: MaxIter = None
+    tol: Tolerance = DEFAULT_TOL
+
+
+class ScoreMatchingEstimatorSpec(SpecModel):
+    """Generalised score matching on the non-negative orthant."""
+
+    kind: Literal["score-matching"] = Field(description="The estimator's kind.")
+    imputation: FillingName
+    weight: Weight
+    penalty: Strength
+    penalty_kind: PenaltyShape
+    max_iter: MaxIter
+    tol: Tolerance
+
+
+class GaussianEmEstimatorCreate(RequestModel):
+    """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
+
+    kind: Literal["gaussian-em"] = Field(description="The estimator's kind.")
+    penalty: LassoStrength = None
+    ebic_gamma: EbicGamma = 0.5
+    max_iter: MaxIter = None
+    tol: LikelihoodGain = 1e-7
+
+
+class GaussianEmEstimatorSpec(SpecModel):
+    """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
+
+    kind: Literal["gaussian-em"] = Field(description="The estimator's kind.")
+    penalty: LassoStrength
+    ebic_gamma: EbicGamma
+    max_iter: MaxIter
+    tol: LikelihoodGain

@@ -1,0 +1,222 @@
+"""Estimators that tell data from noise: VNCE, and NCE on tables without holes."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from service.jobs.specs.base import MaxIter, RequestModel, SpecModel, Tolerance
+from service.jobs.vocabulary import (
+    Imputation,
+    NoiseDraws,
+    PenaltyChoice,
+    PenaltyKind,
+    PositiveDefinite,
+    Preset,
+    Selection,
+)
+
+DEFAULT_TOL = 3e-3
+# What preset "paper" fixes.
+PAPER_NOISE_RATIO = 10
+PAPER_NOISE_DRAWS = NoiseDraws.RANDOM
+
+PenaltyStrength = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Penalty = Annotated[
+    PenaltyChoice | PenaltyStrength | None,
+    Field(
+        description="Strength of the penalty: `auto` chooses it by `selection`, a positive number "
+        "fixes it (no unit; the same number means the same for 1000 rows), null fits without one."
+    ),
+]
+PenaltyShape = Annotated[
+    PenaltyKind,
+    Field(
+        description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
+        "proportion, `l1` all by the same amount, so that weak ones are exactly zero."
+    ),
+]
+Penalties = Annotated[
+    Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None,
+    Field(description="Strengths that `auto` chooses from; null: a grid of the engine's own."),
+]
+SelectionRule = Annotated[
+    Selection,
+    Field(
+        description="How `auto` chooses: `held-out`, the strongest penalty within 1.5 standard "
+        "errors of the best objective of held-out rows; `ebic`, the graph of least extended "
+        "Bayesian information criterion; `stability`, the edges on which most half-samples agree. "
+        'The last two need penalty_kind "l1" and fit K to the graph without a penalty.'
+    ),
+]
+EbicGamma = Annotated[
+    float,
+    Field(strict=True, ge=0, le=1, description="`ebic`: weight of the number of graphs; 0: BIC."),
+]
+NumSubsamples = Annotated[
+    int,
+    Field(
+        strict=True,
+        ge=2,
+        le=1_000,
+        multiple_of=2,
+        description="`stability`: half-samples, an even number from 2 to 1000.",
+    ),
+]
+InclusionThreshold = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=0.6,
+        le=1,
+        description="`stability`: share of half-samples, from 0.6 to 1, that makes an edge stable.",
+    ),
+]
+MaxFalseEdges = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="`stability`: largest bound on the expected number of false edges.",
+    ),
+]
+PositiveDefiniteRule = Annotated[
+    PositiveDefinite,
+    Field(
+        description="What is done about an indefinite K: `warn` says so, `barrier` rules it out."
+    ),
+]
+NoiseRatio = Annotated[
+    int,
+    Field(strict=True, ge=1, le=100, description="Noise rows per row of data, from 1 to 100."),
+]
+NoiseScale = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="Factor on the spread of the noise; 1: that of each column.",
+    ),
+]
+NoiseDrawsName = Annotated[
+    NoiseDraws,
+    Field(description="`sobol`: scrambled Sobol points, less variance; `random`: independent."),
+]
+PresetName = Annotated[
+    Preset,
+    Field(
+        description="`paper` runs the paper's own recipe, for reference: 10 independent noise rows "
+        "per row of data, its own stopping rule in place of `tol`, and, where `auto` is asked for, "
+        "no linear term and no penalty."
+    ),
+]
+_IMPUTATION = (
+    "What missing cells become: the column's `mean`, `zero`, a draw of the `noise`, or `drop` "
+    "every row that has one."
+)
+
+
+class ContrastiveCreate(RequestModel):
+    """What may be said about penalty, noise and stopping."""
+
+    penalty: Penalty = PenaltyChoice.AUTO
+    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    penalties: Penalties = None
+    selection: SelectionRule = Selection.HELD_OUT
+    ebic_gamma: EbicGamma = 0.5
+    n_subsamples: NumSubsamples = 100
+    inclusion_threshold: InclusionThreshold = 0.75
+    max_false_edges: MaxFalseEdges = 2.0
+    positive_definite: PositiveDefiniteRule = PositiveDefinite.WARN
+    noise_ratio: NoiseRatio = 10
+    noise_scale: NoiseScale = 1.0
+    noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
+    max_iter: MaxIter = None
+    tol: Tolerance = DEFAULT_TOL
+
+    @model_validator(mode="after")
+    def _asks_for_one_way_of_choosing(self) -> Self:
+        if self.penalty is not PenaltyChoice.AUTO:
+            if self.penalties is not None:
+                raise ValueError('`penalties` are what penalty "auto" chooses from.')
+            if self.selection is not Selection.HELD_OUT:
+                raise ValueError(f'selection "{self.selection}" needs penalty "auto".')
+        if self.selection is not Selection.HELD_OUT and self.penalty_kind is not PenaltyKind.L1:
+            raise ValueError(
+                f'selection "{self.selection}" needs penalty_kind "l1", whose zeros make a graph.'
+            )
+        return self
+
+
+class ContrastiveSpec(SpecModel):
+    """Penalty, noise and stopping, all decided."""
+
+    penalty: Penalty
+    penalty_kind: PenaltyShape
+    penalties: Penalties
+    selection: SelectionRule
+    ebic_gamma: EbicGamma
+    n_subsamples: NumSubsamples
+    inclusion_threshold: InclusionThreshold
+    max_false_edges: MaxFalseEdges
+    positive_definite: PositiveDefiniteRule
+    noise_ratio: NoiseRatio
+    noise_scale: NoiseScale
+    noise_draws: NoiseDrawsName
+    max_iter: MaxIter
+    tol: Tolerance
+
+
+class VnceEstimatorCreate(ContrastiveCreate):
+    """Variational noise-contrastive estimation: missing cells are integrated out."""
+
+    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    preset: PresetName = Preset.DEFAULT
+
+    @model_validator(mode="after")
+    def _leaves_the_papers_recipe_alone(self) -> Self:
+        """Refuse what the recipe would not heed; equal to a default it says nothing."""
+        if self.preset is not Preset.PAPER:
+            return self
+        asks_for_sobol = "noise_draws" in self.model_fields_set and (
+            self.noise_draws is not PAPER_NOISE_DRAWS
+        )
+        if self.noise_ratio != PAPER_NOISE_RATIO or asks_for_sobol or self.tol != DEFAULT_TOL:
+            raise ValueError(
+                'Preset "paper" fixes noise_ratio = 10, noise_draws = "random" and its own '
+                'stopping rule; leave noise_ratio, noise_draws and tol out, or use "default".'
+            )
+        asks_for_more = (
+            self.penalty_kind is PenaltyKind.L1,
+            self.penalties is not None,
+            self.positive_definite is not PositiveDefinite.WARN,
+            self.noise_scale != 1,
+        )
+        if any(asks_for_more):
+            raise ValueError(
+                'Preset "paper" knows no penalty_kind "l1", penalties, selection, '
+                'positive_definite or noise_scale; leave them out, or use "default".'
+            )
+        return self
+
+
+class VnceEstimatorSpec(ContrastiveSpec):
+    """Variational noise-contrastive estimation: missing cells are integrated out."""
+
+    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    preset: PresetName
+
+
+class NceEstimatorCreate(ContrastiveCreate):
+    """Noise-contrastive estimation on a filled or shortened table; a comparator."""
+
+    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    imputation: Annotated[Imputation, Field(description=_IMPUTATION)] = Imputation.MEAN
+
+
+class NceEstimatorSpec(ContrastiveSpec):
+    """Noise-contrastive estimation on a filled or shortened table; a comparator."""
+
+    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    imputation: Annotated[Imputation, Field(description=_IMPUTATION)]
