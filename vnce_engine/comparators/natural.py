@@ -34,11 +34,11 @@ _SWEEPS = 2
 # Chains: as many as rows, within these bounds. The covariance needs no more than the second.
 _FEWEST_CHAINS, _MOST_CHAINS = 2_000, 20_000
 _FISHER_CHAINS = 4_000
-# Rows that suffice until the gradient is all noise; then all rows are used.
+# Rows, and chains, that suffice until the gradient is all noise; then all rows are used.
 _FIRST_ROWS = 5_000
 # Steps compared with as many before them to see whether the gradient still falls.
 _WINDOW = 8
-_MIN_AVERAGED = 20
+_MIN_AVERAGED = 30
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class _Ascent:
     def __init__(self, table: ScaledTable, start: Parameters) -> None:
         self._table = table
         d = table.X.shape[1]
-        num_chains = min(max(len(table.X), _FEWEST_CHAINS), _MOST_CHAINS)
         self._coordinates = Coordinates(d, free_linear=table.free_linear)
         self._theta = start
         self._data = CompletedTable(table.first_rows(_FIRST_ROWS), table.rng)
-        self._model = ModelChains(np.zeros((d, min(num_chains, _FISHER_CHAINS))), table.rng)
-        self._num_chains = num_chains
+        self._num_chains = min(max(len(table.X), _FEWEST_CHAINS), _MOST_CHAINS)
+        first = min(self._num_chains, _FIRST_ROWS)
+        self._model = ModelChains(np.zeros((d, first)), table.rng)
         self._sum = np.zeros(self._coordinates.size)
         self.num_averaged = 0
         self.gradient_norm = math.nan
@@ -113,17 +113,28 @@ class _Ascent:
 
     def run(self, options: NaturalOptions) -> Iterator[float]:
         """Yield the gain sought by each step, until the estimate is settled or steps run out."""
-        self._burn_in()
-        gains: list[float] = []
-        while len(gains) < options.max_steps and _still_falls(gains):
-            gains.append(self._step())
-            yield gains[-1]
-        self._use_all_rows()
+        self._model.sweep(self._theta, _BURN_IN)
+        self._data.sweep(self._theta, _BURN_IN)
+        left = options.max_steps
+        for gain in self._settle(left):
+            left -= 1
+            yield gain
+        if self._use_all():
+            for gain in self._settle(left):
+                left -= 1
+                yield gain
         needed = max(_MIN_AVERAGED, math.ceil(self._noise_of_a_step() / options.tolerance))
-        for _ in range(min(needed, options.max_steps - len(gains))):
+        for _ in range(min(needed, left)):
             yield self._step()
             self._sum += self._coordinates.write(self._theta)
             self.num_averaged += 1
+
+    def _settle(self, max_steps: int) -> Iterator[float]:
+        """Take steps until the gradient is all noise."""
+        gains: list[float] = []
+        while len(gains) < max_steps and _still_falls(gains):
+            gains.append(self._step())
+            yield gains[-1]
 
     def estimate(self) -> Parameters:
         """Return the average of late iterates, or the last iterate before there is one."""
@@ -147,20 +158,15 @@ class _Ascent:
         chains_noise = float(len(self._table.X) / self._model.state.shape[1])
         return chains_noise + 1 - observed**2
 
-    def _burn_in(self) -> None:
-        self._model.sweep(self._theta, _BURN_IN)
-        self._data.sweep(self._theta, _BURN_IN)
-
-    def _use_all_rows(self) -> None:
-        rng, X = self._table.rng, self._table.X
-        if self._data.state.shape[1] < len(X):
-            self._data = CompletedTable(X, rng)
-            self._data.sweep(self._theta, _SWEEPS + 1)
-        missing = self._num_chains - self._model.state.shape[1]
-        if missing > 0:
-            state = np.tile(self._model.state, math.ceil(self._num_chains / _FISHER_CHAINS))
-            self._model = ModelChains(state[:, : self._num_chains].copy(), rng)
-            self._model.sweep(self._theta, _BURN_IN)
+    def _use_all(self) -> bool:
+        """Take all rows and all chains from here on; return whether there are more than before."""
+        rng, X, states = self._table.rng, self._table.X, self._model.state
+        if self._data.state.shape[1] == len(X):
+            return False
+        self._data = CompletedTable(X, rng)
+        copies = np.tile(states, math.ceil(self._num_chains / states.shape[1]))
+        self._model = ModelChains(copies[:, : self._num_chains].copy(), rng)
+        return True
 
     def _step(self) -> float:
         """Take a step; return the gain it seeks, half the gradient's squared natural length."""

@@ -53,6 +53,7 @@ class ComparatorFit:
     """Says how the fit ended where the estimator's own words for the status would not do."""
     num_draws: int = 0
     """Completions of a missing cell that were averaged."""
+    warnings: tuple[FitWarning, ...] = ()
     log_partition: float = math.nan
     """c, where the method knows it."""
     column_change: FloatArray | None = None
@@ -91,6 +92,7 @@ def present(
         num_draws=fit.num_draws,
         noise_ratio=math.nan,
     )
+    warnings = (*warnings, *fit.warnings)
     if not diagnostics.is_positive_definite:
         warnings = (*warnings, _indefinite(smallest))
     return FitResult(

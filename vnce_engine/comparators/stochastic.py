@@ -18,7 +18,7 @@ from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Moments, Parameters, gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.progress import FitCancelledError, Progress
-from vnce_engine.result import FitStatus
+from vnce_engine.result import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 
@@ -26,6 +26,8 @@ BATCH_SIZE = 100
 _MAX_HALVINGS = 40
 # Epochs after which the step size has halved.
 _HALF_LIFE = 10
+# Share of steps cut short beyond which the estimates say more about the cuts than about the data.
+_CUT_SHARE = 0.02
 # K or h beyond this, columns scaled to mean square 1: conditionals would be points, their moments
 # rounding errors, and no later step could lead back.
 _LARGEST = 1e6
@@ -128,16 +130,18 @@ def fit_by_stochastic_gradient(
     num_batches = math.ceil(len(table.X) / BATCH_SIZE)
     num_steps = options.num_epochs * num_batches
     path: list[float] = []
+    num_cut = 0
     status, message = FitStatus.MAX_ITERATIONS, ""
     try:
         for epoch, rows in _batches(table, options.num_epochs, num_batches):
             slope = _slope(table, *sampler.sample(rows, theta), theta)
             length = float(np.sum(slope.precision**2) + np.sum(slope.linear**2))
-            moved = _moved(theta, slope, options.step_size / (1 + epoch / _HALF_LIFE))
-            if moved is None:
+            size = options.step_size / (1 + epoch / _HALF_LIFE)
+            if _leads_too_far(theta.plus(slope, size)):
                 status, message = FitStatus.NON_FINITE, _ran_away(path)
                 break
-            theta = moved
+            theta, num_halvings = _definite(theta, slope, size)
+            num_cut += num_halvings > 0
             path.append(length)
             progress.report(len(path) / num_steps, len(path), None)
     except FitCancelledError:
@@ -149,6 +153,7 @@ def fit_by_stochastic_gradient(
         objective_path=tuple(path),
         gradient_norm=math.sqrt(path[-1]) if path else math.nan,
         message=message,
+        warnings=_cut_warnings(num_cut, len(path)),
     )
 
 
@@ -166,17 +171,29 @@ def _slope(table: ScaledTable, data: Moments, model: Moments, theta: Parameters)
     return Parameters(slope.precision - penalty, slope.linear)
 
 
-def _moved(theta: Parameters, slope: Parameters, size: float) -> Parameters | None:
-    """Return where a step leads, halved until K is definite; None if a full one leads too far."""
-    moved = theta.plus(slope, size)
-    if not moved.is_finite() or moved.largest() > _LARGEST:
-        return None
-    for _ in range(_MAX_HALVINGS):
+def _leads_too_far(theta: Parameters) -> bool:
+    return not theta.is_finite() or theta.largest() > _LARGEST
+
+
+def _definite(theta: Parameters, slope: Parameters, size: float) -> tuple[Parameters, int]:
+    """Return where a step leads, halved until K is definite, and how often it was."""
+    for num_halvings in range(_MAX_HALVINGS):
+        moved = theta.plus(slope, size * 0.5**num_halvings)
         if moved.is_definite():
-            return moved
-        size *= 0.5
-        moved = theta.plus(slope, size)
-    return theta
+            return moved, num_halvings
+    return theta, _MAX_HALVINGS
+
+
+def _cut_warnings(num_cut: int, num_steps: int) -> tuple[FitWarning, ...]:
+    if num_cut <= _CUT_SHARE * num_steps:
+        return ()
+    return (
+        FitWarning(
+            "step-size-too-large",
+            f"{num_cut} of {num_steps} steps would have left the positive definite matrices and "
+            "were cut short: the estimates are where that stopped them. Try a smaller `step_size`.",
+        ),
+    )
 
 
 def _ran_away(path: list[float]) -> str:

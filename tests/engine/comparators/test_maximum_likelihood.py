@@ -42,8 +42,8 @@ def test_a_complete_table_gives_the_truth_within_five_standard_errors(
     errors = scaled_standard_errors(
         true_precision, moments_by_quadrature_3(moments_by_quadrature), 4_000
     )
-    # Monte Carlo adds a quarter to the variance at most.
-    assert (np.abs(model.precision_ - true_precision) < 5 * np.sqrt(1.25) * errors).all()
+    # Monte Carlo adds a tenth to the variance at most, by default.
+    assert (np.abs(model.precision_ - true_precision) < 5 * np.sqrt(1.1) * errors).all()
 
 
 def moments_by_quadrature_3(moments):
@@ -123,6 +123,8 @@ def test_no_step_size_leads_to_an_indefinite_or_infinite_k(step_size, table_with
     assert model.diagnostics_.is_positive_definite
     assert np.isfinite(model.precision_).all()
     assert np.isfinite(model.objective_path_).all()
+    codes = [warning.code for warning in model.warnings_]
+    assert ("step-size-too-large" in codes) == (step_size == 10.0)
 
 
 def test_a_penalty_shrinks_interactions(complete_table):
