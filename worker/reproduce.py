@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from service.jobs.specs.experiment import ExperimentSpec
+from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from service.problems import Problem
 from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import to_json
@@ -18,7 +18,7 @@ from worker.result_files import RESULT
 
 def estimate_seconds(body: JsonObject) -> float:
     """Return about how many seconds of CPU time the experiment that `body` asks for will take."""
-    spec = ExperimentSpec.model_validate({"tag": None, **body})
+    spec = ExperimentSpec.model_validate(ExperimentJobCreate.model_validate(body).model_dump())
     return sum(part.estimated_seconds for part in build_experiment(spec).parts())
 
 

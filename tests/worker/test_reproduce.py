@@ -1,0 +1,45 @@
+"""Experiments by their specifications, and how long they will take."""
+
+import pytest
+
+from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
+from service.jobs.vocabulary import ExperimentName, ExperimentScale
+from worker.experiment_builders import build_experiment
+from worker.experiment_figures import DRAWINGS
+from worker.reproduce import estimate_seconds
+
+
+def body(name: str, scale: str = "quick", **choices: object) -> dict[str, object]:
+    experiment = {"name": name, **choices}
+    return {"kind": "experiment", "experiment": experiment, "scale": scale, "seed": 3}
+
+
+def spec_of(request: dict[str, object]) -> ExperimentSpec:
+    return ExperimentSpec.model_validate(ExperimentJobCreate.model_validate(request).model_dump())
+
+
+@pytest.mark.parametrize("name", list(ExperimentName))
+def test_a_quick_experiment_is_much_shorter_and_is_estimated_at_two_minutes_on_two_cores(
+    name: str,
+) -> None:
+    quick, full = (estimate_seconds(body(name, scale)) for scale in ExperimentScale)
+    assert 0 < quick <= 240
+    assert quick <= full
+
+
+@pytest.mark.parametrize("name", list(ExperimentName))
+def test_every_experiment_is_built_with_its_seed_and_has_a_picture(name: str) -> None:
+    experiment = build_experiment(spec_of(body(name)))
+    assert (experiment.name, experiment.seed) == (name, 3)  # type: ignore[attr-defined] # all have
+    assert name in DRAWINGS
+
+
+def test_choices_change_single_sizes_of_an_experiment() -> None:
+    population = build_experiment(
+        spec_of(body("mixture-population", n_truths=7, sample_sizes=[50, 100]))
+    )
+    assert (population.num_truths, population.sample_sizes) == (7, (50, 100))  # type: ignore[attr-defined] # of this one
+    recovery = build_experiment(
+        spec_of(body("graph-recovery", graphs=["hub"], fractions=[0.1], estimators=["vnce"]))
+    )
+    assert len(recovery.parts()) == recovery.num_data_sets  # type: ignore[attr-defined] # of this one
