@@ -14,16 +14,7 @@ from worker.exports.graph_formats.in_json import cx2, cytoscape_json, node_link
 from worker.exports.graph_formats.in_text import dot, gml
 from worker.exports.graph_formats.in_xml import gexf, graphml
 
-EDGE_COLUMNS = (
-    "source",
-    "target",
-    "weight",
-    "partial_correlation",
-    "precision",
-    "sign",
-    "selected",
-    "n_pairwise",
-)
+_ALWAYS = ("weight", "partial_correlation", "precision", "sign", "selected", "n_pairwise")
 # With more pairs a file holds the selected ones alone. Graph tools draw no more than this, and a
 # pair takes some 250 bytes in each of eight formats.
 MAX_PAIRS = 50_000
@@ -101,17 +92,17 @@ def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) ->
 
 def _edge_table(edges: Sequence[Edge]) -> bytes:
     rows = ([edge.source, edge.target, *_attributes(edge).values()] for edge in edges)
-    return csv_bytes(EDGE_COLUMNS, rows)
+    columns = _attributes(edges[0]) if edges else _ALWAYS
+    return csv_bytes(["source", "target", *columns], rows)
 
 
 def _attributes(edge: Edge) -> dict[str, str | float | bool]:
-    """Return an edge's attributes; `weight` is the size that graph tools expect, never negative."""
+    """Return an edge's attributes; `weight` is the size that graph tools expect, never negative.
+
+    `inclusion` is there if the estimation has drawn half-samples: then all of its edges have it.
+    """
     rho = edge.partial_correlation
-    return {
-        "weight": abs(rho),
-        "partial_correlation": rho,
-        "precision": edge.precision,
-        "sign": "positive" if rho > 0 else "negative" if rho < 0 else "none",
-        "selected": edge.selected,
-        "n_pairwise": edge.n_pairwise,
-    }
+    sign = "positive" if rho > 0 else "negative" if rho < 0 else "none"
+    values = (abs(rho), rho, edge.precision, sign, edge.selected, edge.n_pairwise)
+    attributes: dict[str, str | float | bool] = dict(zip(_ALWAYS, values, strict=True))
+    return attributes if edge.inclusion is None else attributes | {"inclusion": edge.inclusion}

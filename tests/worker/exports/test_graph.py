@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO, StringIO
 from itertools import combinations
 from typing import Any
@@ -148,8 +149,11 @@ def write(names: list[str], edges: list[Edge]) -> dict[str, bytes]:
     return {file.name: file.content for file in graph_artefacts(names, edges, 0.1)}
 
 
+INCLUSIVE = [replace(edge, inclusion=0.25) for edge in EDGES]
+
+
 @pytest.mark.parametrize(("graph_format", "read"), READERS.items())
-@pytest.mark.parametrize("edges", [EDGES, []], ids=["edges", "no edges"])
+@pytest.mark.parametrize("edges", [EDGES, INCLUSIVE, []], ids=["edges", "inclusion", "no edges"])
 def test_file_reloads_to_the_same_graph(
     graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], edges: list[Edge]
 ) -> None:
@@ -192,6 +196,13 @@ def test_the_edge_table_keeps_rank_and_numbers() -> None:
     assert [row["selected"] for row in rows] == ["true"] * 2 + ["false"] * 4
     assert float(rows[2]["precision"]) == 1 / 3
     assert rows[0]["target"] == "'=f"
+
+
+@pytest.mark.parametrize("edges", [EDGES, INCLUSIVE, []], ids=["edges", "inclusion", "no edges"])
+def test_the_edge_table_has_a_column_for_every_attribute(edges: list[Edge]) -> None:
+    header = write(NAMES, edges)["graph.csv"].decode().splitlines()[0].split(",")
+    attributes = ["weight", "partial_correlation", "precision", "sign", "selected", "n_pairwise"]
+    assert header == ["source", "target", *attributes] + ["inclusion"] * (edges is INCLUSIVE)
 
 
 def test_every_format_is_written_as_its_own_type() -> None:
