@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 
 from vnce_engine.diagnostics import (
+    is_separated,
     largest_interaction,
     numerical_warnings,
     separated_share,
     smallest_scaled_eigenvalue,
 )
+from vnce_engine.fit import NO_OVERLAP
 from vnce_engine.gaussian_surface import GaussianSurface
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import random_uniforms, sobol_uniforms
@@ -94,7 +96,7 @@ def fit_gaussian(
     return FitResult(
         model=_unstandardised(parameters, mean, scale),
         status=climb.status,
-        message=_MESSAGES[climb.status],
+        message=_MESSAGES[climb.status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
         objective_path=climb.path,
         num_iterations=len(climb.path) - 1,
         penalty=options.penalty,

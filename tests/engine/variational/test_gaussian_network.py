@@ -242,10 +242,11 @@ def test_wider_noise_is_told_apart_more_easily_and_estimates_the_same() -> None:
     assert (np.abs(wide.precision_ - K) < 5 * errors).all()
 
 
-def test_separated_columns_of_noise_are_reported() -> None:
+def test_separated_noise_is_reported_in_place_of_a_success() -> None:
     # Noise a hundred times as wide hardly ever falls where the data are.
     fitted = GaussianVNCE(noise_scale=100.0, random_state=0).fit(table(200, 0.0, seed=14))
     assert fitted.diagnostics_.mean_classification < 0.3
+    assert "noise and data hardly overlap" in fitted.message_
     assert "noise-separated" in {warning.code for warning in fitted.warnings_}
 
 
