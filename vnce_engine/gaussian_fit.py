@@ -36,7 +36,7 @@ _SUFFICIENT_GAIN = 1e-4
 _MAX_HALVINGS = 30
 # The first round's estimate only shapes the second's noise.
 _ROUGH_TOLERANCE = 1e-2
-# Added to the curvature's diagonal, relative to it, where rows are too few to make it definite.
+# Added to the curvature's diagonal, relative to its mean: a pair that was never seen has none.
 _DAMPING = 1e-10
 
 _MESSAGES = {
@@ -202,7 +202,8 @@ def _climb(
 
 
 def _newton_direction(curvature: Tensor, gradient: Tensor) -> Tensor:
-    damped = curvature + _DAMPING * torch.diag(curvature.diagonal())
+    size = _DAMPING * curvature.diagonal().mean()
+    damped = curvature + size * torch.eye(len(gradient), dtype=gradient.dtype)
     factor, info = torch.linalg.cholesky_ex(damped)
     if info > 0:
         return torch.full_like(gradient, math.nan)

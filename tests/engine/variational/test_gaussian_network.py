@@ -264,6 +264,26 @@ def test_a_fit_says_how_it_ended() -> None:
     assert fitted.diagnostics_.num_missing == np.isnan(X).sum()
 
 
+def test_equal_columns_end_without_a_success_and_a_penalty_holds_them() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 4))
+    X[:, 3] = X[:, 0]
+    free = GaussianVNCE(random_state=0).fit(X)
+    assert free.status_ is not FitStatus.CONVERGED
+    assert np.isfinite(free.precision_).all()
+    assert {"noise-separated", "duplicate-columns"} <= {warning.code for warning in free.warnings_}
+    assert GaussianVNCE(penalty=1.0, random_state=0).fit(X).converged_
+
+
+def test_a_pair_that_was_never_seen_does_not_stop_the_fit() -> None:
+    X = np.random.default_rng(1).normal(size=(200, 3))
+    X[:100, 0] = np.nan
+    X[100:, 1] = np.nan
+    fitted = GaussianVNCE(random_state=0).fit(X)
+    assert fitted.converged_
+    assert np.isfinite(fitted.precision_).all()
+    assert "pair-never-observed" in {warning.code for warning in fitted.warnings_}
+
+
 def test_the_same_seed_gives_the_same_fit_and_another_another() -> None:
     X = table(100, 0.2, seed=11)
     first, again, other = (GaussianVNCE(random_state=s).fit(X).precision_ for s in (1, 1, 2))
