@@ -29,7 +29,7 @@ from vnce_engine.stability import StabilityRule, choose_by_stability
 AUTO = "auto"
 MAX_CYCLES = 100
 # The first part of the final fit, with less noise, need not be followed to the end.
-_ROUGH_TOLERANCE = 1e-2
+_ROUGH_TOLERANCE = 3e-2
 # Shares of the whole at which the stages end when everything is chosen.
 _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7

@@ -47,9 +47,10 @@ def held_out_objective(sample: ContrastiveSample, augmented: Tensor, num_rows: i
     total = augmented.new_zeros(num_rows)
     for block in sample.blocks:
         completion = complete(block, augmented, log_nu, _SWEEPS)
-        logits = log_ratios(block, augmented) - log_nu
+        log_ratio = log_ratios(block, augmented)
+        logits = log_ratio - log_nu
         terms = logsigmoid(-logits if block.is_noise else logits).mean(dim=0)
-        total.index_add_(0, block.owner, terms + completion.row_control)
+        total.index_add_(0, block.owner, terms + completion.row_control(log_ratio))
     return total
 
 
@@ -108,7 +109,8 @@ def choose_by_held_out_rows(
             total += held_out_objective(held_out[fold], fits[fold].augmented, problem.num_rows)
         values.append(total)
         points.append(fits[0].augmented)
-        if _has_fallen(values):
+        # Graphs without edges differ by rounding; the path is not over before it has begun.
+        if _has_fallen([v for v, p in zip(values, points, strict=True) if num_edges(p)]):
             break
     path, chosen = _path(strengths, values, points, held_out)
     return PenaltyChoice(strengths[chosen], path, points[chosen])

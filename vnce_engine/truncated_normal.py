@@ -38,7 +38,8 @@ def log_mass(mu: Tensor, sigma: Tensor) -> Tensor:
 
 def log_prob(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     """Return the log density at `x`; -inf where `x` is negative."""
-    alpha, t = torch.broadcast_tensors(-mu / sigma, x / sigma)
+    # All that alpha alone decides is computed once, however many `x` share it.
+    alpha, t = -mu / sigma, x / sigma
     # With alpha > 0 the two large squares, alpha² and (t + alpha)², cancel on paper:
     # log Phi(-alpha) = -alpha² / 2 + log(erfcx(alpha / sqrt 2) / 2).
     in_tail = alpha > 0
@@ -66,7 +67,7 @@ def quantile(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     It increases with the uniforms, is finite and at least 0, and is differentiable in `mu` and
     `sigma`, so that it serves as a reparametrised sampler.
     """
-    alpha, uniforms = torch.broadcast_tensors(-mu / sigma, uniforms)
+    alpha = -mu / sigma
     in_tail = alpha > _TAIL_QUANTILE_ALPHA
     excess = _body_excess(uniforms, torch.where(in_tail, 0.0, alpha))
     if in_tail.any():
