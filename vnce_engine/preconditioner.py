@@ -5,14 +5,17 @@ normal x its products follow from first and second moments alone: with M the sec
 a = (x, 1) and m its last column, V goes to 2 MVM + tr(MV) M - 2 (mᵀVm) mmᵀ (the fourth moments of
 a normal vector), which a Cholesky factor of M inverts in closed form. Columns of a table with
 means far from zero make a diagonal preconditioner useless; this one does not feel them.
+
+Where many entries stay as they are, rows may be measured from their mean: there K_ij, h_i and c
+hardly depend on one another, so that leaving some out leaves an inverse of the others.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from vnce_engine.surface import Curvature
+from vnce_engine.surface import Curvature, both_ways
 
 # Keeps the factor of M finite for columns that depend on each other linearly.
 _RELATIVE_RIDGE = 1e-10
@@ -26,20 +29,32 @@ class GaussianPreconditioner:
     diagonal entry of the curvature, from both sides: exact if the rows' part were diagonal.
     """
 
+    centring: Tensor
+    """(d + 1, d + 1): takes a = (x, 1) to (x - centre, 1)"""
     inverse_factor: Tensor
     """Inverse of the Cholesky factor of M, or of its part without the constant where h is 0."""
     mean: Tensor
     """The last column of M, or its part without the constant, times that inverse: e."""
     total_weight: Tensor
     damping: Tensor
+    """(d + 1, d + 1), for rows measured from the centre; 0 where an entry stays as it is."""
     has_linear: bool
 
     @classmethod
-    def of(cls, curvature: Curvature, has_linear: bool) -> "GaussianPreconditioner":
-        """Return the preconditioner for a curvature."""
+    def of(
+        cls, curvature: Curvature, has_linear: bool, centre: Tensor | None = None
+    ) -> "GaussianPreconditioner":
+        """Return the preconditioner for a curvature; `centre` (d,) is 0 unless h is free."""
         moment = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
+        squared = torch.zeros_like(moment)
+        centring = torch.eye(len(moment), dtype=moment.dtype)
+        if centre is not None:
+            centring[:-1, -1] = -centre
         for draws, weights in curvature.rows:
-            moment.addmm_(draws * weights, draws.mT)
+            rows = draws if centre is None else centring @ draws
+            moment.addmm_(rows * weights, rows.mT)
+            squares = rows.square()
+            squared.addmm_(squares * weights, squares.mT)
         total_weight = moment[-1, -1].clone()
         moment = moment / total_weight
         mean = moment[:, -1]
@@ -49,16 +64,32 @@ class GaussianPreconditioner:
         factor = torch.linalg.cholesky(moment + ridge)
         identity = torch.eye(len(mean), dtype=moment.dtype)
         inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
-        diagonal = curvature.diagonal()
-        share = 1 - curvature.penalty_diagonal() / diagonal
-        damping = share.clamp(min=0).sqrt() * curvature.is_free
-        return cls(inverse, inverse @ mean, total_weight, damping, has_linear)
+        diagonal = both_ways(squared)
+        share = diagonal / (diagonal + curvature.penalty_diagonal())
+        damping = share.sqrt() * curvature.is_free
+        return cls(centring, inverse, inverse @ mean, total_weight, damping, has_linear)
 
     def __call__(self, residual: Tensor) -> Tensor:
         """Return about the inverse curvature times a symmetric `residual` (d + 1, d + 1)."""
-        damped = self.damping * residual
+        damped = self.damping * self.centred(residual)
         solution = self._with_linear(damped) if self.has_linear else self._without_linear(damped)
-        return self.damping * solution / self.total_weight
+        solution = self.damping * solution / self.total_weight
+        return self.about_centre(solution)
+
+    def restricted(self, is_free: Tensor) -> "GaussianPreconditioner":
+        """Return the preconditioner of the equations of the entries that are free, symmetric."""
+        return replace(self, damping=self.damping * is_free)
+
+    def centred(self, gradient: Tensor) -> Tensor:
+        """Return a gradient (d + 1, d + 1) for rows measured from the centre."""
+        return self.centring @ gradient @ self.centring.mT
+
+    def about_centre(self, step: Tensor) -> Tensor:
+        """Return a step in K (d + 1, d + 1) with the h and c that it takes along.
+
+        For rows measured from the centre, K alone moves.
+        """
+        return self.centring.mT @ step @ self.centring
 
     def _with_linear(self, residual: Tensor) -> Tensor:
         """Solve 2 W + tr(W) I - 2 (eᵀWe) eeᵀ = B in whitened coordinates; here e is a unit."""

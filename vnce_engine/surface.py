@@ -80,20 +80,6 @@ class SurfacePoint:
             free &= (self.augmented != 0) | (self.gradient != 0)
         return free
 
-    def crossing(self, augmented: Tensor) -> Tensor:
-        """Return bool (d + 1, d + 1): the interactions that would cross a kink of the penalty."""
-        crossing = torch.zeros_like(augmented, dtype=torch.bool)
-        penalty = self.surface.penalty
-        if penalty.has_kink:
-            orthant = penalty.orthant(self.augmented[:-1, :-1], self.gradient[:-1, :-1])
-            has_left = augmented[:-1, :-1].sign() != orthant
-            crossing[:-1, :-1] = has_left.fill_diagonal_(False)
-        return crossing
-
-    def project(self, augmented: Tensor) -> Tensor:
-        """Return `augmented` taken back to the region; what would cross a kink stops at zero."""
-        return self.surface.region.project(augmented.masked_fill(self.crossing(augmented), 0.0))
-
     def curvature(self) -> "Curvature":
         """Return about the negative Hessian here."""
         surface = self.surface
@@ -127,6 +113,11 @@ class Curvature:
         """The weight of all rows; 0 where every class probability has rounded to 0 or 1."""
         return float(sum(weights.sum() for _, weights in self.rows))
 
+    def mean(self) -> Tensor:
+        """Return the weighted mean (d,) of the rows."""
+        total = sum((draws @ weights for draws, weights in self.rows), torch.zeros(()))
+        return total[:-1] / total[-1]
+
     def product(self, direction: Tensor, progress: Progress) -> Tensor:
         """Return the operator times a symmetric `direction`."""
         product = torch.zeros_like(direction)
@@ -143,10 +134,13 @@ class Curvature:
         for draws, weights in self.rows:
             squares = draws.square()
             diagonal.addmm_(squares * weights, squares.mT)
-        # An off-diagonal entry moves together with its mirror image and is felt twice.
-        diagonal = 2 * diagonal - torch.diag(diagonal.diagonal())
-        return diagonal + self.penalty_diagonal()
+        return both_ways(diagonal) + self.penalty_diagonal()
 
     def penalty_diagonal(self) -> Tensor:
         """Return the penalty's part of the diagonal."""
         return torch.nn.functional.pad(self.penalty.diagonal(), (0, 1, 0, 1))
+
+
+def both_ways(entries: Tensor) -> Tensor:
+    """Return `entries` doubled off the diagonal, where K_ij moves with its mirror image."""
+    return 2 * entries - torch.diag(entries.diagonal())
