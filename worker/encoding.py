@@ -1,11 +1,13 @@
 """From a fitted estimator to the result document."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from service.datasets.schemas import DatasetWarning
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorSpec,
@@ -66,13 +68,15 @@ def encode(
     fitted: FittedNetwork,
     dataset: DatasetIdentity,
     censored: dict[str, int],
+    table_warnings: Sequence[DatasetWarning],
     *,
     fit_seconds: float,
     export_seconds: float,
 ) -> EstimationResult:
     """Return the document of a finished fit.
 
-    `censored` counts, by variable, the cells that hold a limit and were treated as missing.
+    `censored` counts, by variable, the cells that hold a limit and were treated as missing;
+    `table_warnings` are those of the upload, all columns of which it may concern.
     """
     estimator, spec = fitted.estimator, fitted.spec
     return EstimationResult(
@@ -88,6 +92,7 @@ def encode(
         diagnostics=_diagnostics(estimator),
         warnings=[
             *_censoring_warnings(censored),
+            *_table_warnings(table_warnings, spec.variables),
             *_engine_warnings(estimator),
             *left_out_warnings(fitted.edges),
         ],
@@ -232,6 +237,18 @@ def _censoring_warnings(censored: dict[str, int]) -> list[ResultWarning]:
             f"the estimates: {counts}.",
             columns=list(censored),
         )
+    ]
+
+
+def _table_warnings(
+    warnings: Sequence[DatasetWarning], variables: Sequence[str]
+) -> list[ResultWarning]:
+    """Return those that concern the variables used, or no column in particular."""
+    used = set(variables)
+    return [
+        ResultWarning(code=warning.code, message=warning.message, columns=warning.columns)
+        for warning in warnings
+        if used.issuperset(warning.columns)
     ]
 
 

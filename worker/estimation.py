@@ -9,6 +9,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from service.datasets.schemas import DatasetWarning
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
@@ -43,6 +44,8 @@ class EstimationRequest:
     censored: pa.Table
     # Undirected pairs of names; None where no true graph is known.
     ground_truth: list[list[str]] | None
+    # What was odd about the table when it was uploaded.
+    table_warnings: list[DatasetWarning]
     dataset: DatasetIdentity
 
 
@@ -74,6 +77,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
         fitted,
         request.dataset,
         censored,
+        request.table_warnings,
         fit_seconds=fit_seconds,
         export_seconds=time.perf_counter() - started,
     )

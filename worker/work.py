@@ -68,5 +68,6 @@ def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> Estima
         table=stored.table,
         censored=stored.cells,
         ground_truth=claim.ground_truth,
+        table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
     )

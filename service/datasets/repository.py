@@ -10,6 +10,7 @@ from service import blobs
 from service.blobs import BlobRecord
 from service.datasets.cells import CELL_SCHEMA
 from service.datasets.records import DatasetRecord, GroundTruthRecord
+from service.datasets.schemas import DatasetWarning
 from service.datasets.stored_table import StoredTable, from_parquet
 from service.datasets.vocabulary import DatasetFormat
 from service.identifiers import is_id
@@ -123,6 +124,8 @@ def load_table(session: Session, dataset_id: str) -> StoredTable:
         table=table,
         cells=cells,
         ground_truth=None if truth is None else truth.edges,
+        # A summary of the first tests of this table may be empty.
+        warnings=[DatasetWarning.model_validate(w) for w in record.summary.get("warnings", [])],
     )
 
 

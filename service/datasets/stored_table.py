@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from service.datasets.schemas import DatasetWarning
+
 
 @dataclass(frozen=True)
 class StoredTable:
@@ -21,6 +23,8 @@ class StoredTable:
     cells: pa.Table
     # Pairs of names, each once; None where no true graph is attached.
     ground_truth: list[list[str]] | None
+    # What was odd about the upload.
+    warnings: list[DatasetWarning]
 
 
 def to_parquet(table: pa.Table) -> bytes:

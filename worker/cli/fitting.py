@@ -58,6 +58,7 @@ def fit_file(
         table=dataset.table,
         censored=dataset.cells,
         ground_truth=None if truth is None else _true_edges(truth, dataset),
+        table_warnings=dataset.summary.warnings,
         dataset=DatasetIdentity(
             id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest()
         ),
@@ -113,9 +114,6 @@ def _print(
 ) -> None:
     for change in dataset.summary.changes:
         OUT.print(f"reading: {change.message}", markup=False, highlight=False)
-    # What the upload's answer would say of the table; the result's own warnings follow.
-    for warning in dataset.summary.warnings:
-        OUT.print(f"table: {warning.message} [{warning.code}]", markup=False, highlight=False)
     known = request.ground_truth
     truth = None if known is None else frozenset(pair(*edge) for edge in known)
     print_summary(OUT, result, outcome.edges, truth)

@@ -149,6 +149,10 @@ def jobs(
     tag: Annotated[
         str | None, typer.Option(help="Only jobs with this tag.", show_default="any")
     ] = None,
+    parent: Annotated[
+        str | None,
+        typer.Option(help="Only parts of this job.", show_default="jobs that are part of no other"),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
     cursor: Annotated[
         str | None, typer.Option(help="Cursor that the last page named.", show_default=False)
@@ -158,7 +162,14 @@ def jobs(
 ) -> None:
     """List jobs, newest first."""
     with Client.connect(url) as client:
-        page = client.jobs(state=state, dataset_id=dataset, tag=tag, limit=limit, cursor=cursor)
+        page = client.jobs(
+            state=state,
+            dataset_id=dataset,
+            tag=tag,
+            parent_id=parent,
+            limit=limit,
+            cursor=cursor,
+        )
     if as_json:
         print_json(page)
         return

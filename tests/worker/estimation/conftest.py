@@ -49,6 +49,7 @@ def make_request(small_table: pa.Table) -> MakeRequest:
         names = job.variables or table.column_names
         resolved = {**job.model_dump(), "variables": names, "seed": job.seed or 0}
         return EstimationRequest(
+            table_warnings=[],
             spec=EstimationSpec.model_validate(resolved),
             table=table,
             censored=CELL_SCHEMA.empty_table() if cells is None else cells,
