@@ -62,12 +62,13 @@ def test_samples_have_the_moments_of_the_model() -> None:
 @pytest.mark.slow
 def test_vnce_comes_near_vi_where_noise_is_good_or_plentiful_and_not_where_it_is_bad() -> None:
     # Theorem 1: the divergence that VNCE lowers tends to VI's as the class probability falls.
-    experiment = PosteriorToy(num_rows=5000, num_epochs=60, grid=(3.0, 3))
+    experiment = PosteriorToy(num_rows=3000, num_epochs=50, step_size=3e-3, grid=(3.0, 3))
     rows = [row for index in range(1, 5) for row in experiment.run(index)]
     (table,) = experiment.summarise(rows)
     kl = {line[0]: float(line[2]) for line in table.rows if line[2] is not None}
     vi, good, bad, many = (kl[method] for method in METHODS)
-    # The paper's Figure 2; one run of each method, whose rerun moves a mean by some hundredths.
+    # The paper's Figure 2. Means of other seeds differ by some hundredths, and the distance to the
+    # bad noise's is .2 in each.
     assert abs(good - vi) < 0.5 * (bad - vi)
     assert abs(many - vi) < 0.5 * (bad - vi)
     bound = {line[0]: float(line[1]) for line in table.rows if line[1] is not None}
