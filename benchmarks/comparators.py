@@ -9,12 +9,11 @@ that are published. `--steps` shows how Monte Carlo likelihood depends on its st
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.quick import FRACTIONS, GRAPHS, simulate
 from vnce_engine.comparators.estimators import (
@@ -32,7 +31,8 @@ FloatArray = NDArray[np.float64]
 FIRST_SEED = 100
 # Stronger shrinkage than this hurts on rings, weaker on hubs.
 PENALTY = 1.0
-METHODS: dict[str, Callable[[], object]] = {
+# Estimators share no public base class to name here.
+METHODS: dict[str, Callable[[], Any]] = {
     "vnce": lambda: TruncatedGaussianVNCE(random_state=0),
     "mle": lambda: TruncatedGaussianMLE(random_state=0),
     "mle-penalised": lambda: TruncatedGaussianMLE(penalty=PENALTY, random_state=0),
@@ -67,25 +67,23 @@ def main() -> None:
     methods = {name: METHODS[name] for name in arguments.only.split(",")}
     if arguments.steps:
         methods = {f"mle-step-{size:g}": _stochastic(size) for size in STEP_SIZES}
-    table = Table(
-        "graph", "missing", "method", "AUC |K|", "AUC K", "squared error", "CPU s", "status"
-    )
+    line = "{:6}{:>5}  {:18}{:>9}{:>9}{:>9}{:>8}  {}"
+    print(line.format("graph", "gaps", "method", "AUC |K|", "AUC K", "MSE of K", "CPU s", "status"))
     for graph in GRAPHS:
         for fraction in FRACTIONS:
             for name, make in methods.items():
-                table.add_row(graph, f"{fraction:.0%}", name, *cell(make, graph, fraction, seeds))
-    Console(width=110).print(table)
+                figures = cell(make, graph, fraction, seeds)
+                # Cell by cell, so that a run cut short has shown what it measured.
+                print(line.format(graph, f"{fraction:.0%}", name, *figures), flush=True)
 
 
-def cell(
-    make: Callable[[], object], graph: str, fraction: float, seeds: Sequence[int]
-) -> list[str]:
+def cell(make: Callable[[], Any], graph: str, fraction: float, seeds: Sequence[int]) -> list[str]:
     """Return medians over data sets of both AUCs, the squared error of K and seconds; statuses."""
     figures, statuses = [], set()
     for seed in seeds:
         truth, X = simulate(graph, fraction, seed)
         start = time.process_time()
-        estimator = make().fit(X)  # type: ignore[attr-defined]  # estimators share no public base
+        estimator = make().fit(X)
         seconds = time.process_time() - start
         K, is_edge = estimator.precision_, truth != 0
         pairs = np.triu_indices(len(K), k=1)

@@ -141,12 +141,21 @@ class Coordinates:
         matrix = slope.precision[self._rows, self._columns] * np.where(self._is_diagonal, 1, 2)
         return np.concatenate([matrix, slope.linear]) if self._free_linear else matrix
 
-    def fisher(self, state: FloatArray) -> FloatArray:
-        """Return the statistics' covariance (size, size) over rows stored as columns (d, n)."""
-        weights = np.where(self._is_diagonal, -0.5, -1.0)[:, None]
-        statistics = weights * state[self._rows] * state[self._columns]
-        if self._free_linear:
-            statistics = np.concatenate([statistics, state])
-        statistics -= statistics.mean(axis=1, keepdims=True)
-        covariance: FloatArray = statistics @ statistics.T / state.shape[1]
-        return covariance
+    def fisher_product(self, state: FloatArray, vector: FloatArray) -> FloatArray:
+        """Return the statistics' covariance over rows stored as columns (d, n), times `vector`.
+
+        Two matrix products over the rows; the covariance itself is never formed.
+        """
+        theta = self.read(vector)
+        projected = theta.linear @ state - 0.5 * ((theta.precision @ state) * state).sum(axis=0)
+        weighted = state * ((projected - projected.mean()) / state.shape[1])
+        return self.derivative(Parameters(-0.5 * weighted @ state.T, weighted.sum(axis=1)))
+
+    def fisher_diagonal(self, state: FloatArray) -> FloatArray:
+        """Return the statistics' variances (size,) over rows stored as columns (d, n)."""
+        moments, squares = Moments.of(state), Moments.of(state**2)
+        pairs = squares.second - moments.second**2
+        variances = pairs[self._rows, self._columns] * np.where(self._is_diagonal, 0.25, 1.0)
+        if not self._free_linear:
+            return variances
+        return np.concatenate([variances, squares.first - moments.first**2])

@@ -14,7 +14,7 @@ from vnce_engine.network_estimator import RandomState, check_choice, check_count
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus
 
-_MAX_STEPS = 200
+_MAX_STEPS = 400
 # Of the stochastic gradient: the paper's.
 _NUM_EPOCHS = 80
 _MESSAGES = {
@@ -53,7 +53,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
     penalty_kind : "adaptive" or "ridge"
         "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion.
     max_iter : int or None
-        Steps of the natural gradient at most, 200 if None; or epochs of stochastic gradients in
+        Steps of the natural gradient at most, 400 if None; or epochs of stochastic gradients in
         batches of 100 rows, 80 if None.
     tol : float
         Share of the estimates' sampling variance that Monte Carlo may add ("natural").
@@ -82,7 +82,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
-        tol: float = 0.1,
+        tol: float = 0.25,
         step_size: float = 0.1,
         n_draws: int = 5,
         burn_in: int = 100,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 
 from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Coordinates, Parameters, gradient
@@ -31,14 +32,23 @@ _MAX_HALVINGS = 40
 _RIDGE = 1e-3
 _BURN_IN = 20
 _SWEEPS = 2
-# Chains: as many as rows, within these bounds. The covariance needs no more than the second.
+# Conjugate gradients end at this share of the gradient, as the next step's noise is larger.
+_CG_TOLERANCE = 1e-2
+_CG_ITERATIONS = 50
+# Chains: this many for each parameter, so that their covariance can be relied upon, and as many as
+# rows, within bounds.
+_CHAINS_PER_PARAMETER = 10
 _FEWEST_CHAINS, _MOST_CHAINS = 2_000, 20_000
-_FISHER_CHAINS = 4_000
-# Rows, and chains, that suffice until the gradient is all noise; then all rows are used.
+# Rows that suffice until the gradient is all noise; then all rows are used.
 _FIRST_ROWS = 5_000
 # Steps compared with as many before them to see whether the gradient still falls.
 _WINDOW = 8
-_MIN_AVERAGED = 30
+# Steps between two looks at whether enough have been averaged, and half of the fewest averaged.
+_CHECKED_EVERY = 10
+_SMALLEST_HALF = 10
+# Where cells are missing a complete table's information asks for steps that are too short; up to
+# twice as long a step still converges in every direction.
+_OVER_RELAXATION = 1.5
 
 
 @dataclass(frozen=True)
@@ -103,11 +113,11 @@ class _Ascent:
         self._coordinates = Coordinates(d, free_linear=table.free_linear)
         self._theta = start
         self._data = CompletedTable(table.first_rows(_FIRST_ROWS), table.rng)
-        self._num_chains = min(max(len(table.X), _FEWEST_CHAINS), _MOST_CHAINS)
-        first = min(self._num_chains, _FIRST_ROWS)
+        first = _CHAINS_PER_PARAMETER * self._coordinates.size
+        first = min(max(first, min(len(table.X), _FIRST_ROWS), _FEWEST_CHAINS), _MOST_CHAINS)
+        self._num_chains = max(first, min(len(table.X), _MOST_CHAINS))
         self._model = ModelChains(np.zeros((d, first)), table.rng)
-        self._sum = np.zeros(self._coordinates.size)
-        self.num_averaged = 0
+        self._iterates: list[FloatArray] = []
         self.gradient_norm = math.nan
         self.is_finite = True
 
@@ -123,11 +133,11 @@ class _Ascent:
             for gain in self._settle(left):
                 left -= 1
                 yield gain
-        needed = max(_MIN_AVERAGED, math.ceil(self._noise_of_a_step() / options.tolerance))
-        for _ in range(min(needed, left)):
-            yield self._step()
-            self._sum += self._coordinates.write(self._theta)
-            self.num_averaged += 1
+        while left and self.monte_carlo_share() > options.tolerance:
+            for _ in range(min(_CHECKED_EVERY, left)):
+                left -= 1
+                yield self._step()
+                self._iterates.append(self._coordinates.write(self._theta))
 
     def _settle(self, max_steps: int) -> Iterator[float]:
         """Take steps until the gradient is all noise."""
@@ -136,27 +146,32 @@ class _Ascent:
             gains.append(self._step())
             yield gains[-1]
 
+    @property
+    def num_averaged(self) -> int:
+        """The number of iterates that the estimate is the average of."""
+        return len(self._iterates) - len(self._iterates) // 2
+
     def estimate(self) -> Parameters:
-        """Return the average of late iterates, or the last iterate before there is one."""
-        if not self.num_averaged:
+        """Return the average of the later half of the iterates since the gradient is noise."""
+        if not self._iterates:
             return self._theta
-        return self._coordinates.read(self._sum / self.num_averaged)
+        return self._coordinates.read(np.mean(self._iterates[-self.num_averaged :], axis=0))
 
     def monte_carlo_share(self) -> float:
-        """Return about what share of the sampling variance Monte Carlo has added to it."""
-        if not self.num_averaged:
-            return math.inf
-        return self._noise_of_a_step() / self.num_averaged
+        """Return the estimate's variance by Monte Carlo as a share of that by sampling, averaged.
 
-    def _noise_of_a_step(self) -> float:
-        """Return the variance of one step's statistics in units of that of the n rows' own.
-
-        The chains are as good as n independent rows each; of the rows' own completion, the share of
-        pairs with a missing cell is noise at most.
+        The former from the two halves of what is averaged, so that it tells a drift as well as
+        noise; the latter, at least, as that of each parameter alone from the pairs observed.
         """
+        half = self.num_averaged // 2
+        if half < _SMALLEST_HALF:
+            return math.inf
+        late = np.array(self._iterates[-2 * half :])
+        squared_error = (0.5 * (late[:half].mean(axis=0) - late[half:].mean(axis=0))) ** 2
         observed = 1 - float(np.isnan(self._table.X).mean())
-        chains_noise = float(len(self._table.X) / self._model.state.shape[1])
-        return chains_noise + 1 - observed**2
+        information = len(self._table.X) * observed**2
+        variances = self._coordinates.fisher_diagonal(self._model.state)
+        return float(np.mean(squared_error * variances) * information)
 
     def _use_all(self) -> bool:
         """Take all rows and all chains from here on; return whether there are more than before."""
@@ -184,26 +199,34 @@ class _Ascent:
         self.is_finite = bool(np.isfinite(vector).all())
         if not self.is_finite:
             return math.nan
-        direction = np.asarray(
-            np.linalg.solve(self._information(precision), vector), dtype=np.float64
-        )
+        direction = self._direction(vector, precision)
         gain = 0.5 * float(vector @ direction)
         self.gradient_norm = float(np.linalg.norm(vector))
-        size = 1.0 if gain <= _TRUST else math.sqrt(_TRUST / gain)
+        size = 1.0 if self._data.is_complete else _OVER_RELAXATION
+        size *= min(1.0, math.sqrt(_TRUST / gain)) if gain > 0 else 1.0
         self._move(self._coordinates.read(direction), size)
         return gain
 
     def _is_small(self) -> bool:
         return bool(self._data.state.shape[1] <= _FIRST_ROWS)
 
-    def _information(self, precision: torch.Tensor) -> FloatArray:
-        """Return the penalised Fisher information of complete rows, from the chains."""
-        fisher = self._coordinates.fisher(self._model.state[:, :_FISHER_CHAINS])
+    def _direction(self, vector: FloatArray, precision: torch.Tensor) -> FloatArray:
+        """Solve with the penalised Fisher information of complete rows, by conjugate gradients."""
+        state, coordinates = self._model.state, self._coordinates
         weights = self._table.penalty.curvature(precision).diagonal().numpy()
-        curvature = self._coordinates.derivative(Parameters(weights, np.zeros(len(weights))))
-        fisher[np.diag_indices_from(fisher)] *= 1 + _RIDGE
-        fisher[np.diag_indices_from(fisher)] += curvature
-        return fisher
+        variances = coordinates.fisher_diagonal(state)
+        extra = _RIDGE * variances + coordinates.derivative(
+            Parameters(weights, np.zeros(len(weights)))
+        )
+        shape = (len(vector), len(vector))
+        information = LinearOperator(
+            shape, lambda v: coordinates.fisher_product(state, v.ravel()) + extra * v.ravel()
+        )
+        preconditioner = LinearOperator(shape, lambda v: v.ravel() / (variances + extra))
+        direction, _ = cg(
+            information, vector, rtol=_CG_TOLERANCE, maxiter=_CG_ITERATIONS, M=preconditioner
+        )
+        return np.asarray(direction, dtype=np.float64)
 
     def _move(self, direction: Parameters, size: float) -> None:
         for _ in range(_MAX_HALVINGS):

@@ -22,7 +22,9 @@ def test_the_fisher_information_is_the_covariance_of_the_statistics():
     statistics = [coordinates.derivative(Parameters(-0.5 * np.outer(x, x), x)) for x in state.T]
 
     expected = np.cov(np.array(statistics).T, bias=True)
-    assert coordinates.fisher(state) == pytest.approx(expected, abs=1e-14)
+    product = np.array([coordinates.fisher_product(state, unit) for unit in np.eye(9)])
+    assert product == pytest.approx(expected, abs=1e-14)
+    assert coordinates.fisher_diagonal(state) == pytest.approx(np.diag(expected), abs=1e-14)
 
 
 def test_the_gradient_vanishes_where_the_moments_agree():
