@@ -131,3 +131,15 @@ def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind)
             smallest.append(float(torch.linalg.eigvalsh(cycles.augmented[:-1, :-1])[0]))
     assert min(smallest[:8]) < 0
     assert min(smallest[8:]) > 0
+
+
+def test_columns_many_spreads_from_zero_take_no_more_cycles() -> None:
+    # A chain, its columns many spreads from 0: an interaction cut off without h and c going along shifts the model.
+    rng = np.random.default_rng(4)
+    X = 30 + np.cumsum(rng.normal(size=(150, 6)), axis=1)
+    observations = Observations.from_array(mask_completely_at_random(X, 0.1, rng))
+    problem = Problem.prepare(observations, 1, 10, "sobol", torch.Generator().manual_seed(0))
+    cycles, _ = fitted(problem, 0.02, "free", 1e-3)
+    num_edges = int((cycles.augmented[:-1, :-1] != 0).sum() - NUM_COLUMNS) // 2
+    assert 0 < num_edges < 15
+    assert len(cycles.objective_path) < 30

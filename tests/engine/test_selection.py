@@ -94,3 +94,15 @@ def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_stron
 )
 def test_the_path_ends_after_two_falls_in_a_row(means: list[float], has_fallen: bool) -> None:
     assert _has_fallen([torch.full((5,), mean) for mean in means]) == has_fallen
+
+
+def test_a_path_does_not_end_where_no_edge_has_come_in_yet() -> None:
+    # Graphs without edges differ by rounding only, which may fall twice in a row.
+    rng = np.random.default_rng(9)
+    X = 5 + rng.normal(size=(120, 5)) + rng.normal(size=(120, 1))
+    model = TruncatedGaussianVNCE(
+        linear="free", penalty_kind="l1", penalties=[9.0, 8.0, 7.0, 6.0, 0.01], random_state=0
+    ).fit(X)
+    assert [step.num_edges for step in model.penalty_path_][:4] == [0, 0, 0, 0]
+    assert model.penalty_path_[-1].strength == 0.01
+    assert model.penalty_ == 0.01
