@@ -134,7 +134,7 @@ def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind)
 
 
 def test_columns_many_spreads_from_zero_take_no_more_cycles() -> None:
-    # A chain, its columns many spreads from 0: an interaction cut off without h and c going along shifts the model.
+    # A chain: an interaction cut off without h and c going along shifts the whole model here.
     rng = np.random.default_rng(4)
     X = 30 + np.cumsum(rng.normal(size=(150, 6)), axis=1)
     observations = Observations.from_array(mask_completely_at_random(X, 0.1, rng))
