@@ -77,12 +77,14 @@ class GroupedRows(NamedTuple):
         return self.patterns.unsqueeze(2) & self.patterns.unsqueeze(1)
 
     def factors(self, precision: Tensor) -> Tensor:
-        """Return Cholesky factors (number of patterns, d, d) of K_mm, of the identity elsewhere."""
+        """Return Cholesky factors (number of patterns, d, d) of K_mm, of the identity elsewhere.
+
+        NaN where K_mm is not positive definite, so that a line search turns back from there.
+        """
         identity = torch.eye(len(precision), dtype=precision.dtype)
-        factor: Tensor = torch.linalg.cholesky(
-            torch.where(self.both_missing(), precision, identity)
-        )
-        return factor
+        blocks = torch.where(self.both_missing(), precision, identity)
+        factor, info = torch.linalg.cholesky_ex(blocks)
+        return torch.where((info > 0).view(-1, 1, 1), torch.nan, factor)
 
 
 class MissingCells(NamedTuple):

@@ -12,6 +12,7 @@ from vnce_engine.result import FitStatus
 from vnce_engine.variational import fits
 from vnce_engine.variational.affine_normal import AffineNormal
 from vnce_engine.variational.contrast import Contrast, Rows
+from vnce_engine.variational.gaussian import Gaussian, GaussianConditional, GaussianParameters
 from vnce_engine.variational.gaussian_noise import GaussianNoise
 
 NU = 5.0
@@ -110,6 +111,27 @@ def test_exact_em_climbs_the_nce_objective(harmonium: Any, contrast: Contrast) -
     # The path's last value is J_NCE itself, whatever the draws: the bound is tight.
     assert fit.objective_path[-1] == pytest.approx(nce.objective_path[0], abs=1e-12)
     assert fit.objective_path[1] > fit.objective_path[0]
+
+
+def test_missing_cells_are_latents_of_a_model_of_complete_rows(generator: torch.Generator) -> None:
+    n, k = 150, 10
+    X = torch.randn(n, 2, dtype=torch.float64, generator=generator)
+    X[:, 1] += X[:, 0]
+    X[: n // 3, 0] = math.nan
+    X[n // 2 :, 1] = math.nan
+    noise = GaussianNoise.fit_columns(X)
+    contrast = Contrast.draw(
+        X.numpy(), noise, latent_width=2, nu=NU, num_draws=k, generator=generator
+    )
+    model, posterior = Gaussian(2), GaussianConditional(2)
+    start = GaussianParameters.normalised(X.nanmean(dim=0), torch.eye(2).double()).packed().numpy()
+    em = fits.fit_by_exact_em(model, posterior, contrast, start)
+    nce = fits.fit_nce(model.log_marginal, contrast, start)
+    assert em.status is nce.status is FitStatus.CONVERGED
+    # k draws for each row move theta as far as k n rows would; that costs p / (2 k n) on average.
+    lost = nce.objective_path[-1] - em.objective_path[-1]
+    assert 0 <= lost < 5 * len(start) / (2 * k * n)
+    assert em.theta[1] < -0.5  # K_21 is -1 in truth, and 0 at the start
 
 
 class Factor:
