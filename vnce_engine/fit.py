@@ -30,6 +30,8 @@ AUTO = "auto"
 MAX_CYCLES = 100
 # The first part of the final fit, with less noise, need not be followed to the end.
 _ROUGH_TOLERANCE = 3e-2
+# Rows that are enough to choose h and a strength that does not depend on how many there are.
+_CHOOSING_ROWS = 6_000
 # Shares of the whole at which the stages end when everything is chosen.
 _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
@@ -142,24 +144,30 @@ class _Run:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
         options, progress = self._options, self._progress
         done = 0.0
+        few_rows = self._setting.problem.with_at_most(_CHOOSING_ROWS)
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            linear, self._linear_evidence = choose_linear(self._setting, progress)
+            linear, self._linear_evidence = choose_linear(
+                replace(self._setting, problem=few_rows), progress
+            )
             self._setting = replace(self._setting, linear=linear)
             done = end
         start = self._setting.start()
         if options.penalty == AUTO:
             progress.enter("penalty", done, _PENALTY_SHARE)
-            self._choice = self._choose()
+            self._choice = self._choose(few_rows)
             self._strength, start = self._choice.strength, self._choice.augmented
             done = _PENALTY_SHARE
         progress.enter("fit", done, 1.0)
         self._cycles = Cycles(start, progress)
         return self._estimate()
 
-    def _choose(self) -> PenaltyChoice:
+    def _choose(self, few_rows: Problem) -> PenaltyChoice:
         options, setting, progress = self._options, self._setting, self._progress
+        # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
+        if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
+            setting = replace(setting, problem=few_rows)
         grid = options.penalties or strengths(setting, progress)
         match options.selection:
             case Selection.HELD_OUT:

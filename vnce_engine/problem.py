@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,6 +19,9 @@ from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noi
 NUM_DRAWS = 3
 # The noise ratio grows by this factor for the last cycles, when the estimates hardly move.
 FINAL_NOISE_FACTOR = 3
+# But not beyond so many noise rows: they are held in memory, and what more of them would take from
+# the estimates' variance, 1 / (3 nu) of it instead of 1 / nu, is little where rows are that many.
+_MOST_NOISE_ROWS = 600_000
 # Parts the rows are split into when something is chosen by held-out rows.
 NUM_FOLDS = 3
 # Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes.
@@ -76,9 +79,12 @@ class Problem:
         return ContrastiveSample.joined(self.folds)
 
     def sample_with_more_noise(self) -> ContrastiveSample:
-        """Return all folds with `FINAL_NOISE_FACTOR` times as much noise; the first part stays."""
+        """Return all folds with up to `FINAL_NOISE_FACTOR` times as much noise, the first kept."""
         sample = self.sample()
-        repeats = round((FINAL_NOISE_FACTOR - 1) * sample.nu)
+        most = _MOST_NOISE_ROWS // self.num_rows - round(sample.nu)
+        repeats = min(round((FINAL_NOISE_FACTOR - 1) * sample.nu), most)
+        if repeats <= 0:
+            return sample
         owners = torch.arange(self.num_rows).repeat(repeats)
         blocks = noise_blocks(self.observations, owners, self.noise, self.points)
         return sample.with_more_noise(blocks)
@@ -89,6 +95,21 @@ class Problem:
         return _sample(
             self.observations, rows, self.noise, noise_ratio, self.points, self.generator
         )
+
+    def with_at_most(self, num_rows: int) -> "Problem":
+        """Return the problem of so many of the rows, taken at random, in the same units."""
+        if self.num_rows <= num_rows:
+            return self
+        rows = torch.randperm(self.num_rows, generator=self.generator)[:num_rows]
+        whole = self.observations
+        part = Observations(whole.values[rows], whole.observed[rows])
+        folds = torch.arange(num_rows).tensor_split(len(self.folds))
+        noise_ratio = round(self.folds[0].nu)
+        samples = tuple(
+            _sample(part, fold, self.noise, noise_ratio, self.points, self.generator)
+            for fold in folds
+        )
+        return replace(self, observations=part, folds=samples)
 
     def without(self, fold: int) -> ContrastiveSample:
         """Return all folds but one."""
