@@ -1,5 +1,12 @@
 """Graphical models from incomplete tables by variational noise-contrastive estimation."""
 
+from vnce_engine.comparators.estimators import (
+    TruncatedGaussianCD,
+    TruncatedGaussianMLE,
+    TruncatedGaussianPseudoLikelihood,
+    TruncatedGaussianScoreMatching,
+)
+from vnce_engine.comparators.gaussian_estimator import GaussianEM
 from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.result import FitStatus, FitStep
@@ -7,8 +14,13 @@ from vnce_engine.result import FitStatus, FitStep
 __all__ = [
     "FitStatus",
     "FitStep",
+    "GaussianEM",
     "GaussianNCE",
     "GaussianVNCE",
+    "TruncatedGaussianCD",
+    "TruncatedGaussianMLE",
     "TruncatedGaussianNCE",
+    "TruncatedGaussianPseudoLikelihood",
+    "TruncatedGaussianScoreMatching",
     "TruncatedGaussianVNCE",
 ]

@@ -82,7 +82,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
-        tol: float = 0.25,
+        tol: float = 0.5,
         step_size: float = 0.1,
         n_draws: int = 5,
         burn_in: int = 100,

@@ -33,7 +33,7 @@ _RIDGE = 1e-3
 _BURN_IN = 20
 _SWEEPS = 2
 # Conjugate gradients end at this share of the gradient, as the next step's noise is larger.
-_CG_TOLERANCE = 1e-2
+_CG_TOLERANCE = 0.05
 _CG_ITERATIONS = 50
 # Chains: this many for each parameter, so that their covariance can be relied upon, and as many as
 # rows, within bounds.
@@ -115,6 +115,7 @@ class _Ascent:
         self._data = CompletedTable(table.first_rows(_FIRST_ROWS), table.rng)
         first = _CHAINS_PER_PARAMETER * self._coordinates.size
         first = min(max(first, min(len(table.X), _FIRST_ROWS), _FEWEST_CHAINS), _MOST_CHAINS)
+        self._num_first = first
         self._num_chains = max(first, min(len(table.X), _MOST_CHAINS))
         self._model = ModelChains(np.zeros((d, first)), table.rng)
         self._iterates: list[FloatArray] = []
@@ -212,7 +213,7 @@ class _Ascent:
 
     def _direction(self, vector: FloatArray, precision: torch.Tensor) -> FloatArray:
         """Solve with the penalised Fisher information of complete rows, by conjugate gradients."""
-        state, coordinates = self._model.state, self._coordinates
+        state, coordinates = self._model.state[:, : self._num_first], self._coordinates
         weights = self._table.penalty.curvature(precision).diagonal().numpy()
         variances = coordinates.fisher_diagonal(state)
         extra = _RIDGE * variances + coordinates.derivative(
