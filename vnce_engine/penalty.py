@@ -193,7 +193,7 @@ def weakest_safe_strength(kind: PenaltyKind = PenaltyKind.RIDGE) -> float:
     """Return the strength below which a fit with as many parameters as rows may run away.
 
     In total over the rows a ridge must be at least 30; an L1 penalty needs the slope that such a
-    ridge has at an interaction of 0.1.
+    ridge has at an interaction of 1/30, which is 1 over all rows.
     """
     ridge = 30 / REFERENCE_ROWS
-    return 0.1 * ridge if kind is PenaltyKind.L1 else ridge
+    return ridge / 30 if kind is PenaltyKind.L1 else ridge

@@ -81,15 +81,15 @@ class GaussianPreconditioner:
         return replace(self, damping=self.damping * is_free)
 
     def centred(self, gradient: Tensor) -> Tensor:
-        """Return a gradient (d + 1, d + 1) for rows measured from the centre."""
-        return self.centring @ gradient @ self.centring.mT
+        """Return a gradient (d + 1, d + 1), kept symmetric, for rows measured from the centre."""
+        return _symmetric(self.centring @ gradient @ self.centring.mT)
 
     def about_centre(self, step: Tensor) -> Tensor:
         """Return a step in K (d + 1, d + 1) with the h and c that it takes along.
 
-        For rows measured from the centre, K alone moves.
+        For rows measured from the centre, K alone moves. Exactly symmetric.
         """
-        return self.centring.mT @ step @ self.centring
+        return _symmetric(self.centring.mT @ step @ self.centring)
 
     def _with_linear(self, residual: Tensor) -> Tensor:
         """Solve 2 W + tr(W) I - 2 (eᵀWe) eeᵀ = B in whitened coordinates; here e is a unit."""
@@ -121,3 +121,8 @@ class GaussianPreconditioner:
 
     def _unwhiten(self, solved: Tensor) -> Tensor:
         return self.inverse_factor.mT @ solved @ self.inverse_factor
+
+
+def _symmetric(matrix: Tensor) -> Tensor:
+    """Return the symmetric part, without which signs of mirror images may differ by rounding."""
+    return 0.5 * (matrix + matrix.mT)

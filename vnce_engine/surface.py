@@ -142,5 +142,5 @@ class Curvature:
 
 
 def both_ways(entries: Tensor) -> Tensor:
-    """Return `entries` doubled off the diagonal, where K_ij moves with its mirror image."""
-    return 2 * entries - torch.diag(entries.diagonal())
+    """Return entries with those of their mirror images, which move along; exactly symmetric."""
+    return entries + entries.mT - torch.diag(entries.diagonal())

@@ -74,3 +74,18 @@ def test_it_is_so_after_a_whole_path_too(selection: str) -> None:
     graph = model.precision_ != 0
     assert (graph == graph.T).all()
     assert not graph.all()
+
+
+@pytest.mark.parametrize("linear", ["zero", "free"])
+def test_it_is_so_where_many_interactions_hover_at_zero(linear: str) -> None:
+    # 24 columns and 16 rows: slopes at zero differ from the penalty's by rounding.
+    X = np.abs(np.random.default_rng(15).normal(size=(16, 24)))
+    model = TruncatedGaussianVNCE(
+        linear=linear,
+        penalty_kind="l1",
+        penalty=0.002,
+        noise_ratio=3,
+        max_iter=15,
+        random_state=0,
+    ).fit(X)
+    assert_coherent(model)
