@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import torch
+from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.cycles import Cycles
@@ -142,6 +143,17 @@ class _Run:
 
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
+        progress = self._progress
+        start, done = self._choose_all()
+        progress.enter("fit", done, 1.0)
+        self._cycles = Cycles(start, progress)
+        return self._estimate()
+
+    def _choose_all(self) -> tuple[Tensor, float]:
+        """Choose h and the strength where asked to; return where to start, the share of work done.
+
+        The rows that choose need no memory any more once this has returned.
+        """
         options, progress = self._options, self._progress
         done = 0.0
         few_rows = self._setting.problem.with_at_most(_CHOOSING_ROWS)
@@ -159,9 +171,7 @@ class _Run:
             self._choice = self._choose(few_rows)
             self._strength, start = self._choice.strength, self._choice.augmented
             done = _PENALTY_SHARE
-        progress.enter("fit", done, 1.0)
-        self._cycles = Cycles(start, progress)
-        return self._estimate()
+        return start, done
 
     def _choose(self, few_rows: Problem) -> PenaltyChoice:
         options, setting, progress = self._options, self._setting, self._progress
