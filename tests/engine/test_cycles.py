@@ -67,7 +67,8 @@ def test_a_step_that_q_cannot_follow_is_taken_back_and_the_fit_still_settles() -
     rng = np.random.default_rng(23)
     X = np.exp(rng.standard_normal((200, 1)) + 0.3 * rng.standard_normal((200, 6)))
     X = mask_completely_at_random(X, 0.2, rng)
-    model = TruncatedGaussianVNCE(linear="free", penalty=1.0, random_state=0).fit(X)
+    # K is indefinite, and whether 100 cycles settle it is a matter of rounding.
+    model = TruncatedGaussianVNCE(linear="free", penalty=1.0, max_iter=400, random_state=0).fit(X)
     path = np.array(model.objective_path_)
     assert model.status_ is FitStatus.CONVERGED
     # Without retreats it falls by more than half a nat a row on the way.
