@@ -152,12 +152,15 @@ class GraphRecovery:
 def _fit_and_score(
     name: str, truth: FloatArray, X: FloatArray, on_step: OnStep | None
 ) -> tuple[dict[str, Scalar], str, str | None]:
+    unscored: dict[str, Scalar] = dict.fromkeys(("auc_abs", "auc_signed", "mse"))
     try:
         K, status = ESTIMATORS[name].fit(X, on_step)
     except ValueError as refusal:  # such as: too few complete rows
-        return dict.fromkeys(("auc_abs", "auc_signed", "mse")), "refused", str(refusal)
+        return unscored, "refused", str(refusal)
     if status is FitStatus.CANCELLED:
         raise FitCancelledError
+    if not np.isfinite(K).all():
+        return unscored, str(status), "the estimate is not finite"
     pairs = np.triu_indices(len(K), k=1)
     scores: dict[str, Scalar] = {
         "auc_abs": edge_roc(np.abs(K), truth != 0).auc,

@@ -7,6 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vnce_engine.comparators.estimators import (
+    TruncatedGaussianCD,
+    TruncatedGaussianMLE,
+    TruncatedGaussianPseudoLikelihood,
+    TruncatedGaussianScoreMatching,
+)
+from vnce_engine.comparators.gaussian_estimator import GaussianEM
 from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitStatus
@@ -30,36 +37,86 @@ class RecoveryEstimator:
         return estimator.precision_, estimator.status_
 
 
-def _vnce(**options: Any) -> Callable[[], TruncatedGaussianVNCE]:
-    return lambda: TruncatedGaussianVNCE(random_state=0, **options)
-
-
-def _nce(**options: Any) -> Callable[[], TruncatedGaussianNCE]:
-    return lambda: TruncatedGaussianNCE(random_state=0, **options)
+def _of(estimator: Callable[..., Any], **options: Any) -> Callable[[], Any]:
+    return lambda: estimator(random_state=0, **options)
 
 
 # The paper's form of NCE: no linear term and no penalty.
 _PAPERS: dict[str, Any] = {"linear": "zero", "penalty": None}
 
 ESTIMATORS: dict[str, RecoveryEstimator] = {
-    "vnce": RecoveryEstimator("VNCE", _vnce(), 1.6),
-    "vnce-ridge": RecoveryEstimator("VNCE, ridge", _vnce(penalty_kind="ridge"), 1.6),
-    "vnce-l1": RecoveryEstimator("VNCE, L1", _vnce(penalty_kind="l1"), 2.5),
+    "vnce": RecoveryEstimator("VNCE", _of(TruncatedGaussianVNCE), 1.4),
+    "vnce-ridge": RecoveryEstimator(
+        "VNCE, ridge", _of(TruncatedGaussianVNCE, penalty_kind="ridge"), 1.6
+    ),
+    "vnce-l1": RecoveryEstimator("VNCE, L1", _of(TruncatedGaussianVNCE, penalty_kind="l1"), 2.5),
     "vnce-ebic": RecoveryEstimator(
-        "VNCE, L1, eBIC and refit", _vnce(penalty_kind="l1", selection="ebic"), 2.5
+        "VNCE, L1, eBIC and refit",
+        _of(TruncatedGaussianVNCE, penalty_kind="l1", selection="ebic"),
+        2.5,
     ),
     "vnce-barrier": RecoveryEstimator(
-        "VNCE, K kept definite", _vnce(positive_definite="barrier"), 1.8
+        "VNCE, K kept definite", _of(TruncatedGaussianVNCE, positive_definite="barrier"), 1.8
     ),
-    "vnce-paper": RecoveryEstimator("VNCE, paper's recipe", _vnce(preset="paper"), 8.0),
-    "nce-mean": RecoveryEstimator("NCE, mean-filled", _nce(imputation="mean", **_PAPERS), 0.2),
+    "vnce-paper": RecoveryEstimator(
+        "VNCE, paper's recipe", _of(TruncatedGaussianVNCE, preset="paper"), 6.0
+    ),
+    "nce-mean": RecoveryEstimator(
+        "NCE, mean-filled", _of(TruncatedGaussianNCE, imputation="mean", **_PAPERS), 0.2
+    ),
     "nce-mean-penalised": RecoveryEstimator(
-        "NCE, mean-filled, penalised", _nce(imputation="mean"), 0.7
+        "NCE, mean-filled, penalised", _of(TruncatedGaussianNCE, imputation="mean"), 0.7
     ),
-    "nce-zero": RecoveryEstimator("NCE, zero-filled", _nce(imputation="zero", **_PAPERS), 0.2),
-    "nce-noise": RecoveryEstimator("NCE, noise-filled", _nce(imputation="noise", **_PAPERS), 0.2),
+    "nce-zero": RecoveryEstimator(
+        "NCE, zero-filled", _of(TruncatedGaussianNCE, imputation="zero", **_PAPERS), 0.2
+    ),
+    "nce-noise": RecoveryEstimator(
+        "NCE, noise-filled", _of(TruncatedGaussianNCE, imputation="noise", **_PAPERS), 0.2
+    ),
     # Few complete rows are left, and without a penalty too few for so many parameters.
     "nce-drop": RecoveryEstimator(
-        "NCE, complete rows", _nce(imputation="drop", linear="zero"), 0.2
+        "NCE, complete rows", _of(TruncatedGaussianNCE, imputation="drop", linear="zero"), 0.2
+    ),
+    "mc-mle": RecoveryEstimator(
+        "Monte-Carlo MLE, step 0.1", _of(TruncatedGaussianMLE, method="stochastic"), 60.0
+    ),
+    "mc-mle-step-0.01": RecoveryEstimator(
+        "Monte-Carlo MLE, step 0.01",
+        _of(TruncatedGaussianMLE, method="stochastic", step_size=0.01),
+        60.0,
+    ),
+    "mc-mle-step-1": RecoveryEstimator(
+        "Monte-Carlo MLE, step 1",
+        _of(TruncatedGaussianMLE, method="stochastic", step_size=1.0),
+        60.0,
+    ),
+    "mc-mle-natural": RecoveryEstimator(
+        "Monte-Carlo MLE, natural gradient", _of(TruncatedGaussianMLE), 0.5
+    ),
+    # Strengths at which these do best on rings, which VNCE has to find for itself.
+    "mc-mle-penalised": RecoveryEstimator(
+        "Monte-Carlo MLE, natural gradient, penalised", _of(TruncatedGaussianMLE, penalty=1.0), 0.5
+    ),
+    "cd": RecoveryEstimator(
+        "contrastive divergence", _of(TruncatedGaussianCD, persistent=False), 0.6
+    ),
+    "pcd": RecoveryEstimator("persistent CD", _of(TruncatedGaussianCD), 0.6),
+    "pseudo-likelihood": RecoveryEstimator(
+        "pseudo-likelihood, Gibbs-imputed", _of(TruncatedGaussianPseudoLikelihood), 3.0
+    ),
+    "score-matching": RecoveryEstimator(
+        "score matching, Gibbs-imputed", _of(TruncatedGaussianScoreMatching), 1.0
+    ),
+    "score-matching-penalised": RecoveryEstimator(
+        "score matching, Gibbs-imputed, penalised",
+        _of(TruncatedGaussianScoreMatching, penalty=1.0),
+        0.5,
+    ),
+    "score-matching-mean": RecoveryEstimator(
+        "score matching, mean-filled", _of(TruncatedGaussianScoreMatching, imputation="mean"), 0.1
+    ),
+    "gaussian-em": RecoveryEstimator("Gaussian EM", _of(GaussianEM), 0.5),
+    "glasso": RecoveryEstimator(
+        "Gaussian EM, graphical lasso by held-out rows", _of(GaussianEM, penalty="cv"), 0.7
     ),
 }

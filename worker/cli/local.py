@@ -68,6 +68,16 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small version, of two minutes on two cores.")
     ] = False,
+    choices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A size of the experiment as the API takes it, such as n_data_sets=20 or "
+            'estimators=["vnce","pcd"]; repeatable.',
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of every draw.")] = 0,
     out: Annotated[
         Path | None,
@@ -102,7 +112,7 @@ def reproduce(
 
     body = {
         "kind": "experiment",
-        "experiment": {"name": name.value},
+        "experiment": {"name": name.value, **options.fields(choices, "--set")},
         "scale": "quick" if quick else "full",
         "seed": seed,
     }

@@ -276,7 +276,7 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
         "model": _chosen(model),
         "estimator": _chosen(estimator)
         | _penalty(choices.penalty)
-        | dict(_option(text) for text in choices.options or []),
+        | fields(choices.options, "--option"),
     }
 
 
@@ -284,15 +284,18 @@ def _chosen(values: dict[str, Any]) -> JsonObject:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _option(text: str) -> tuple[str, Any]:
-    """Return a field's name and its value: JSON where it is that, else the text itself."""
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise typer.BadParameter(f"must be NAME=VALUE, got {text!r}", param_hint="--option")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
+def fields(texts: list[str] | None, flag: str) -> JsonObject:
+    """Return fields by NAME=VALUE, each value JSON where it is that, else the text itself."""
+    document: JsonObject = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise typer.BadParameter(f"must be NAME=VALUE, got {text!r}", param_hint=flag)
+        try:
+            document[name] = json.loads(value)
+        except json.JSONDecodeError:
+            document[name] = value
+    return document
 
 
 def _penalty(text: str | None) -> JsonObject:
