@@ -37,7 +37,11 @@ from service.problems import ProblemItem
 # The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
 MIN_ROWS = 6
 # The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
-WEAKEST_SAFE_PENALTY = 0.03
+WEAKEST_SAFE_PENALTY = {
+    PenaltyKind.ADAPTIVE: 0.03,
+    PenaltyKind.RIDGE: 0.03,
+    PenaltyKind.L1: 0.001,
+}
 
 
 def num_parameters(num_variables: int) -> int:
@@ -76,11 +80,13 @@ def _of_the_table(
             pointer="/dataset_id",
         )
     yield from _of_the_pair(request)
-    if _is_unbounded(request.estimator, width, rows):
+    estimator = request.estimator
+    if isinstance(estimator, ContrastiveCreate) and _is_unbounded(estimator, width, rows):
+        weakest = WEAKEST_SAFE_PENALTY[estimator.penalty_kind]
         yield ProblemItem(
             message=f"With {num_parameters(width)} parameters and {rows} rows the estimates would "
-            f"be unbounded: set penalty to at least {WEAKEST_SAFE_PENALTY}, or to "
-            '"auto" under preset "default", or use fewer variables.',
+            f'be unbounded: set penalty to at least {weakest}, or to "auto" under preset '
+            '"default", or use fewer variables.',
             pointer="/estimator/penalty",
         )
     match request.estimator:
@@ -154,12 +160,13 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
             )
 
 
-def _is_unbounded(estimator: EstimatorCreate, width: int, rows: int) -> bool:
+def _is_unbounded(estimator: ContrastiveCreate, width: int, rows: int) -> bool:
     """Return whether data and noise could be told apart with certainty."""
-    if not isinstance(estimator, ContrastiveCreate) or num_parameters(width) < rows:
+    if num_parameters(width) < rows:
         return False
     penalty = effective_penalty(estimator)
-    return penalty is None or (isinstance(penalty, float) and penalty < WEAKEST_SAFE_PENALTY)
+    weakest = WEAKEST_SAFE_PENALTY[estimator.penalty_kind]
+    return penalty is None or (isinstance(penalty, float) and penalty < weakest)
 
 
 def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:

@@ -4,7 +4,7 @@ import pytest
 
 from service.jobs import compatibility
 from service.jobs.specs import contrastive as specs
-from service.jobs.vocabulary import RecoveryEstimator
+from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
 from vnce_engine import base, metrics, paper, penalty, problem
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
@@ -14,8 +14,10 @@ def test_least_number_of_rows() -> None:
     assert compatibility.MIN_ROWS == base.MIN_ROWS
 
 
-def test_weakest_safe_penalty() -> None:
-    assert pytest.approx(penalty.weakest_safe_strength()) == compatibility.WEAKEST_SAFE_PENALTY
+@pytest.mark.parametrize("kind", list(PenaltyKind))
+def test_weakest_safe_penalty(kind: PenaltyKind) -> None:
+    weakest = penalty.weakest_safe_strength(penalty.PenaltyKind(kind.value))
+    assert pytest.approx(weakest) == compatibility.WEAKEST_SAFE_PENALTY[kind]
 
 
 @pytest.mark.parametrize("width", [2, 3, 20])
