@@ -111,7 +111,15 @@ class GraphRecovery:
         return cls(
             fractions=(0.0, 0.3, 0.5),
             num_data_sets=5,
-            estimators=("vnce", "nce-mean", "nce-mean-penalised", "nce-zero"),
+            estimators=(
+                "vnce",
+                "nce-mean",
+                "nce-mean-penalised",
+                "nce-zero",
+                "mc-mle-natural",
+                "score-matching",
+                "gaussian-em",
+            ),
             seed=seed,
         )
 

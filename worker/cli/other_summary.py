@@ -55,4 +55,4 @@ def _print_experiment(console: Console, document: JsonObject) -> None:
 def _text(value: str | float | None) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
