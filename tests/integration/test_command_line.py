@@ -57,7 +57,7 @@ def test_a_table_goes_up_and_its_result_comes_back(vnce: Vnce, table: Path, tmp_
     assert vnce("datasets", "truth", dataset, truth).exit_code == 0
 
     plan = vnce("submit", dataset, "--penalty", "1", "--dry-run")
-    assert json.loads(plan.stdout)["has_ground_truth"]
+    assert json.loads(plan.stdout)["estimation"]["has_ground_truth"]
     submitted = vnce("submit", dataset, "--penalty", "1", "--seed", "3", "--tag", "mine")
     job = submitted.stdout.strip()
     waited = vnce("wait", job)
