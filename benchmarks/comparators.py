@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.quick import FRACTIONS, GRAPHS, simulate
+from benchmarks.quick import FRACTIONS
 from vnce_engine.comparators.estimators import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
@@ -24,6 +24,7 @@ from vnce_engine.comparators.estimators import (
 )
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
 from vnce_engine.estimators import TruncatedGaussianVNCE
+from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
 from vnce_engine.metrics import edge_roc
 
 FloatArray = NDArray[np.float64]

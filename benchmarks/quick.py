@@ -2,9 +2,8 @@
 
     python -m benchmarks.quick --seeds 10 [--paper]
 
-Each data set comes from one generator, `numpy.random.default_rng(seed)`, which draws the graph,
-then 1,000 rows, then the mask; seeds are 0, 1, 2, ... Times are those of the process on one thread,
-all methods on the same table one after the other.
+Data sets are those of `graph_recovery.simulate`, seeds 0, 1, 2, ... Times are those of the process
+on one thread, all methods on the same table one after the other.
 """
 
 import argparse
@@ -22,21 +21,13 @@ from rich.table import Table
 from sklearn.covariance import GraphicalLassoCV
 
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
 from vnce_engine.metrics import edge_roc
-from vnce_engine.simulate import (
-    hub_precision,
-    mask_completely_at_random,
-    ring_precision,
-    sample_truncated_gaussian,
-)
 
 FloatArray = NDArray[np.float64]
 Method = Callable[[FloatArray], FloatArray]
 
-NUM_COLUMNS = 20
-NUM_ROWS = 1000
 FRACTIONS = (0.0, 0.3, 0.5)
-GRAPHS = {"ring": ring_precision, "hub": hub_precision}
 FIXED_PENALTY = 0.3
 GRAPHICAL_LASSO = "graphical lasso CV, mean-filled"
 METHODS: dict[str, Method] = {
@@ -89,7 +80,7 @@ def main() -> None:
     torch.set_num_threads(1)
     console = Console(width=130)
     console.print(
-        f"d = {NUM_COLUMNS}, n = {NUM_ROWS}, {num_seeds} data sets a line, seeds from 0."
+        f"d = 20, n = 1000, {num_seeds} data sets a line, seeds from 0."
         " AUC is that of the score |K_ij|. True K: common diagonal = largest row sum + 0.01."
         " Median, quartiles, standard error of the mean; seconds of CPU time, one thread."
     )
@@ -102,14 +93,6 @@ def main() -> None:
                 table.add_row(graph, f"{fraction:.0%}", method, *_summary(results, reference))
             table.add_section()
     console.print(table)
-
-
-def simulate(graph: str, fraction: float, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the true precision matrix and a table with `fraction` of its cells missing."""
-    rng = np.random.default_rng(seed)
-    precision = GRAPHS[graph](NUM_COLUMNS, rng)
-    X = sample_truncated_gaussian(precision, NUM_ROWS, rng)
-    return precision, mask_completely_at_random(X, fraction, rng)
 
 
 def _measure(
@@ -131,7 +114,7 @@ def _run(estimate: Method, truth: FloatArray, X: FloatArray) -> Run:
         precision = estimate(X)
     seconds = time.process_time() - start
     precision = (precision + precision.T) / 2
-    pairs = np.triu_indices(NUM_COLUMNS, k=1)
+    pairs = np.triu_indices(len(truth), k=1)
     aucs = [edge_roc(score, truth != 0).auc for score in (np.abs(precision), precision)]
     auc, signed_auc = (auc for auc in aucs if auc is not None)  # both graphs have edges and gaps
     return Run(auc, signed_auc, float(np.mean((precision - truth)[pairs] ** 2)), seconds)
