@@ -35,9 +35,11 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
     penalty : "auto", float or None
         Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
         switches it off, which needs more rows than parameters.
-    penalty_kind : "adaptive", "ridge" or "l1"
-        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion, and "l1"
-        all by the same amount, so that weak ones are exactly zero.
+    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
+        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion,
+        "centred-ridge" towards their mean, and "l1" all by the same amount, so that weak ones are
+        exactly zero. Where `penalty="auto"` finds that no interaction stands out, the final fit of
+        "adaptive" is that of a centred ridge; a warning says so, and `penalty_kind_`.
     penalties : sequence of float or None
         The strengths to choose from if `penalty="auto"`; None for a grid of the engine's own.
     selection : "held-out", "ebic" or "stability"
@@ -103,7 +105,7 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
         linear: Literal["auto", "free", "zero"] = "auto",
         transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
@@ -200,7 +202,7 @@ class TruncatedGaussianNCE(ContrastiveEstimator):
         linear: Literal["auto", "free", "zero"] = "auto",
         transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,

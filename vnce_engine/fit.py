@@ -22,7 +22,7 @@ from vnce_engine.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.problem import NUM_FOLDS, Problem, num_parameters
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.region import Region
-from vnce_engine.result import FitResult, FitStatus, LinearEvidence
+from vnce_engine.result import FitResult, FitStatus, FitWarning, LinearEvidence
 from vnce_engine.selection import choose_by_held_out_rows, choose_linear
 from vnce_engine.setting import Setting
 from vnce_engine.stability import StabilityRule, choose_by_stability
@@ -70,6 +70,12 @@ class FitOptions:
     noise_draws: str = "sobol"
     tolerance: float = 3e-3
     max_cycles: int = MAX_CYCLES
+
+
+# Strengths of the adaptive penalty from which nothing stands out, the grid's two strongest, and the
+# strength of the centred ridge that then takes its place.
+_WEAK_FROM = 1.7
+_CENTRED_STRENGTH = 1.7
 
 
 def fit(
@@ -206,6 +212,10 @@ class _Run:
 
     def _penalty_and_region(self) -> tuple[Penalty, Region]:
         """Return those of the final fit, to a chosen graph without a penalty where that is safe."""
+        if self._interactions_are_weak():
+            self._setting = replace(self._setting, kind=PenaltyKind.CENTRED_RIDGE)
+            num_rows = self._setting.problem.num_rows
+            return self._setting.penalty(_CENTRED_STRENGTH, num_rows), self._setting.region()
         setting, num_rows = self._setting, self._setting.problem.num_rows
         graph = None if self._choice is None else self._choice.graph
         if graph is None:
@@ -214,6 +224,23 @@ class _Run:
         strength = None if needed < num_rows else weakest_safe_strength(PenaltyKind.RIDGE)
         ridge = replace(setting, kind=PenaltyKind.RIDGE)
         return ridge.penalty(strength, num_rows), ridge.region(graph)
+
+    def _interactions_are_weak(self) -> bool:
+        """Return whether held-out rows liked the strongest penalties: nothing stands out.
+
+        Then interactions are told apart better when they are shrunk towards their common mean than
+        towards zero (docs/decisions/0007). Measured without a linear term and on our own grid.
+        """
+        options, setting = self._options, self._setting
+        return (
+            options.penalty == AUTO
+            and options.penalties is None
+            and options.selection is Selection.HELD_OUT
+            and setting.kind is PenaltyKind.ADAPTIVE
+            and setting.linear == "zero"
+            and self._strength is not None
+            and self._strength >= _WEAK_FROM
+        )
 
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
@@ -237,8 +264,24 @@ class _Run:
             diagnostics=diagnostics,
             warnings=(
                 *numerical_warnings(diagnostics, path, observations),
+                *self._shape_warnings(),
                 *stability_warnings(stability),
             ),
             selection=str(self._options.selection) if self._choice else None,
+            penalty_kind=self._setting.kind if self._strength else None,
             stability=stability,
         )
+
+    def _shape_warnings(self) -> list[FitWarning]:
+        """Say that the final fit has another penalty than was asked for."""
+        if self._setting.kind is self._options.penalty_kind:
+            return []
+        return [
+            FitWarning(
+                "weak-interactions",
+                "Held-out rows chose the strongest penalties: no interaction stands out. K was "
+                f"therefore fitted with a ridge of strength {_CENTRED_STRENGTH:g} towards the "
+                "interactions' common mean, which ranks weak ones better. A fixed `penalty` keeps "
+                "the shape that was asked for.",
+            )
+        ]

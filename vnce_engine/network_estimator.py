@@ -135,6 +135,7 @@ class NetworkEstimator(BaseEstimator):
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)
         self.selection_ = result.selection
+        self.penalty_kind_ = result.penalty_kind
         self.stability_ = result.stability
         self.linear_choice_ = result.linear_choice
         self.linear_evidence_ = result.linear_evidence

@@ -16,17 +16,23 @@ from vnce_engine.barrier import BarrierCurvature, LogDeterminantBarrier
 # Where the adaptive penalty turns from a ridge into a logarithm: interactions well above it are
 # hardly shrunk, those well below it as by a ridge.
 LOG_SCALE = 0.05
-# Strength of the pull of the scaled diagonal towards its mean.
+# Strength of the pull of the scaled diagonal towards its mean, and the same where interactions too
+# are pulled towards theirs.
 DIAGONAL_STRENGTH = 0.25
+CENTRED_DIAGONAL_STRENGTH = 1.0
 # The number of rows at which a strength is taken as it is.
 REFERENCE_ROWS = 1000
 
 
 class PenaltyKind(StrEnum):
-    """How interactions are shrunk: the strong ones hardly at all, in proportion, or to zero."""
+    """How interactions are shrunk: the strong ones hardly at all, in proportion, or to zero.
+
+    A centred ridge shrinks in proportion, and towards the interactions' mean.
+    """
 
     ADAPTIVE = "adaptive"
     RIDGE = "ridge"
+    CENTRED_RIDGE = "centred-ridge"
     L1 = "l1"
 
 
@@ -34,10 +40,11 @@ class PenaltyKind(StrEnum):
 class Penalty:
     """lam sum_{i<j} s(kappa_ij), plus the diagonal's part, plus the barrier's if there is one.
 
-    s(kappa) is ½ t² log(1 + kappa²/t²) (adaptive), ½ kappa² (ridge) or |kappa| (l1). The
-    diagonal's part, r/2 sum_i (K_ii/k0_i - their mean)², keeps a free diagonal from fitting noise
-    that rows share. lam is `strength` * 1000 / n and r is 0.25 * 1000 / n where the objective is
-    averaged over n rows: a given strength is worth the same number of rows in tables of any size.
+    s(kappa) is ½ t² log(1 + kappa²/t²) (adaptive), ½ kappa² (ridge), ½ (kappa - mean kappa)²
+    (centred ridge) or |kappa| (l1). The diagonal's part, r/2 sum_i (K_ii/k0_i - their mean)²,
+    keeps a free diagonal from fitting noise that rows share. lam is `strength` * 1000 / n and r is
+    0.25 * 1000 / n (1000 / n with a centred ridge) where the objective is averaged over n rows: a
+    given strength is worth the same number of rows in tables of any size.
     A strength of 0 switches both parts off. The barrier's weight is b / n.
 
     Derivatives are those under the inner product tr(A B) of symmetric matrices.
@@ -64,6 +71,8 @@ class Penalty:
                 shape = 0.5 * LOG_SCALE**2 * torch.log1p((kappa / LOG_SCALE).square())
             case PenaltyKind.RIDGE:
                 shape = 0.5 * kappa.square()
+            case PenaltyKind.CENTRED_RIDGE:
+                shape = 0.5 * _deviations(kappa).square()
             case PenaltyKind.L1:
                 shape = kappa.abs()
             case _:
@@ -80,6 +89,8 @@ class Penalty:
                 slope = kappa / (1 + (kappa / LOG_SCALE).square())
             case PenaltyKind.RIDGE:
                 slope = kappa
+            case PenaltyKind.CENTRED_RIDGE:
+                slope = _deviations(kappa)  # they sum to zero, so that the mean adds nothing
             case PenaltyKind.L1:
                 slope = kappa.sign()
             case _:
@@ -119,7 +130,7 @@ class Penalty:
             case PenaltyKind.ADAPTIVE:
                 squares = (self._kappa(precision) / LOG_SCALE).square()
                 second = (1 - squares).clamp(min=0) / (1 + squares).square()
-            case PenaltyKind.RIDGE:
+            case PenaltyKind.RIDGE | PenaltyKind.CENTRED_RIDGE:
                 second = torch.ones_like(precision)
             case PenaltyKind.L1:
                 second = torch.zeros_like(precision)
@@ -128,7 +139,11 @@ class Penalty:
         weights = 0.5 * self._pair_weight * second * self._scaling().square()
         barrier = None if self._barrier is None else self._barrier.curvature(precision)
         return PenaltyCurvature(
-            weights.fill_diagonal_(0.0), self._diagonal_weight, self.inverse_k0, barrier
+            weights.fill_diagonal_(0.0),
+            self._diagonal_weight,
+            self.inverse_k0,
+            barrier,
+            is_centred=self.kind is PenaltyKind.CENTRED_RIDGE,
         )
 
     @property
@@ -137,7 +152,11 @@ class Penalty:
 
     @property
     def _diagonal_weight(self) -> float:
-        return DIAGONAL_STRENGTH * REFERENCE_ROWS / self.num_rows if self.strength else 0.0
+        if not self.strength:
+            return 0.0
+        is_centred = self.kind is PenaltyKind.CENTRED_RIDGE
+        strength = CENTRED_DIAGONAL_STRENGTH if is_centred else DIAGONAL_STRENGTH
+        return strength * REFERENCE_ROWS / self.num_rows
 
     @property
     def _barrier(self) -> LogDeterminantBarrier | None:
@@ -172,21 +191,36 @@ class PenaltyCurvature:
     inverse_k0: Tensor
     """(d,)"""
     barrier: BarrierCurvature | None = None
+    is_centred: bool = False
+    """Whether the mean of the scaled interactions is free."""
 
     def product(self, direction: Tensor) -> Tensor:
         """Return the second derivative times a symmetric `direction` (d, d)."""
         relative = direction.diagonal() * self.inverse_k0
         diagonal = self.diagonal_weight * (relative - relative.mean()) * self.inverse_k0
         product = self.pair_weights * direction + torch.diag(diagonal)
+        if self.is_centred:
+            # A rank-one part of the size of the pairs' own: it leaves a common shift alone.
+            root = self.pair_weights.sqrt()
+            d = root.shape[0]
+            product = product - root * ((root * direction).sum() / (d * (d - 1)))
         return product if self.barrier is None else product + self.barrier.product(direction)
 
     def diagonal(self) -> Tensor:
         """Return its diagonal, one value (d, d) for each entry."""
-        share = 1 - 1 / self.inverse_k0.shape[0]
-        diagonal = self.pair_weights + torch.diag(
+        d = self.inverse_k0.shape[0]
+        share = 1 - 1 / d
+        pair_share = 1 - 2 / (d * (d - 1)) if self.is_centred else 1.0
+        diagonal = pair_share * self.pair_weights + torch.diag(
             self.diagonal_weight * share * self.inverse_k0.square()
         )
         return diagonal if self.barrier is None else diagonal + self.barrier.diagonal()
+
+
+def _deviations(kappa: Tensor) -> Tensor:
+    """Return the interactions less their mean (d, d), with a zero diagonal."""
+    d = kappa.shape[0]
+    return (kappa - kappa.sum() / (d * (d - 1))).fill_diagonal_(0.0)
 
 
 def weakest_safe_strength(kind: PenaltyKind = PenaltyKind.RIDGE) -> float:

@@ -152,7 +152,8 @@ class FitResult:
     num_iterations: int
     penalty: float | None
     """The strength that was given or chosen. Where it was chosen for the sake of a graph, by "ebic"
-    or "stability", K is fitted to that graph without it."""
+    or "stability", K is fitted to that graph without it; where `penalty_kind` is not the one asked
+    for, with the strength that a warning names."""
     penalty_path: tuple[PenaltyStep, ...]
     linear_choice: str
     linear_evidence: LinearEvidence | None
@@ -160,5 +161,7 @@ class FitResult:
     warnings: tuple[FitWarning, ...]
     selection: str | None = None
     """The rule by which the penalty was chosen; None where it was given."""
+    penalty_kind: str | None = None
+    """The shape of the final fit's penalty; None without one."""
     stability: Stability | None = None
     """What half-samples say; None where none were drawn."""

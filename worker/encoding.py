@@ -151,6 +151,7 @@ def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
             selection = estimator.selection_
             return PenaltyRead(
                 kind=spec.penalty_kind,
+                fitted_kind=_fitted_kind(estimator),
                 requested=spec.penalty,
                 selection=None if selection is None else Selection(selection),
                 strength=estimator.penalty_,
@@ -181,7 +182,14 @@ def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
 def _given(
     kind: PenaltyKind, requested: float | LassoChoice, strength: float | None
 ) -> PenaltyRead:
-    return PenaltyRead(kind=kind, requested=requested, selection=None, strength=strength, path=[])
+    return PenaltyRead(
+        kind=kind, fitted_kind=kind, requested=requested, selection=None, strength=strength, path=[]
+    )
+
+
+def _fitted_kind(estimator: Estimator) -> PenaltyKind | None:
+    kind = estimator.penalty_kind_
+    return None if kind is None else PenaltyKind(kind)
 
 
 def _stability(estimator: Estimator) -> StabilityRead | None:

@@ -40,6 +40,7 @@ MIN_ROWS = 6
 WEAKEST_SAFE_PENALTY = {
     PenaltyKind.ADAPTIVE: 0.03,
     PenaltyKind.RIDGE: 0.03,
+    PenaltyKind.CENTRED_RIDGE: 0.03,
     PenaltyKind.L1: 0.001,
 }
 
@@ -146,7 +147,7 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
     """Yield the choices that contrastive estimators do not offer for model "gaussian"."""
     choices = {
         "preset": _is_paper(estimator),
-        "penalty_kind": estimator.penalty_kind is PenaltyKind.L1,
+        "penalty_kind": estimator.penalty_kind not in (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE),
         "penalties": estimator.penalties is not None,
         "positive_definite": estimator.positive_definite is not PositiveDefinite.WARN,
         "imputation": isinstance(estimator, NceEstimatorCreate)

@@ -87,6 +87,7 @@ class PenaltyKind(StrEnum):
 
     ADAPTIVE = "adaptive"
     RIDGE = "ridge"
+    CENTRED_RIDGE = "centred-ridge"
     L1 = "l1"
 
 

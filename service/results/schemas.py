@@ -66,7 +66,11 @@ class PenaltyStep(ResultModel):
 class PenaltyRead(ResultModel):
     """The penalty and how its strength was chosen."""
 
-    kind: PenaltyKind = Field(description="Shape of the penalty.")
+    kind: PenaltyKind = Field(description="Shape of the penalty that was asked for.")
+    fitted_kind: PenaltyKind | None = Field(
+        description="Shape of the final fit's; `centred-ridge` where `adaptive` was asked for and "
+        "no interaction stands out. Null without a penalty."
+    )
     requested: PenaltyChoice | LassoChoice | float | None = Field(
         description="What the job asked for."
     )

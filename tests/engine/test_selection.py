@@ -106,3 +106,25 @@ def test_a_path_does_not_end_where_no_edge_has_come_in_yet() -> None:
     assert [step.num_edges for step in model.penalty_path_][:4] == [0, 0, 0, 0]
     assert model.penalty_path_[-1].strength == 0.01
     assert model.penalty_ == 0.01
+
+
+def test_where_no_interaction_stands_out_the_final_fit_shrinks_towards_their_mean() -> None:
+    # Ten weak interactions, all alike: with 300 rows none stands out of the others.
+    d = 5
+    K = np.full((d, d), 0.05) + np.eye(d)
+    X = sample_truncated_gaussian(K, 300, np.random.default_rng(4))
+    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
+    assert model.penalty_ >= 1.7
+    assert model.penalty_kind_ == "centred-ridge"
+    assert "weak-interactions" in [warning.code for warning in model.warnings_]
+    pairs = model.precision_[np.triu_indices(d, k=1)]
+    told = TruncatedGaussianVNCE(linear="zero", penalty=model.penalty_, random_state=0).fit(X)
+    assert told.penalty_kind_ == "adaptive"
+    spread_about_zero = told.precision_[np.triu_indices(d, k=1)]
+    assert pairs.mean() > spread_about_zero.mean() > 0
+
+
+def test_where_interactions_stand_out_the_penalty_stays_as_it_is() -> None:
+    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(500))
+    assert model.penalty_kind_ == "adaptive"
+    assert "weak-interactions" not in [warning.code for warning in model.warnings_]

@@ -32,7 +32,9 @@ PenaltyShape = Annotated[
     PenaltyKind,
     Field(
         description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
-        "proportion, `l1` all by the same amount, so that weak ones are exactly zero."
+        "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
+        "ones are exactly zero. Where `auto` finds that no interaction stands out, the final fit "
+        "of `adaptive` is that of a centred ridge, and the result says so."
     ),
 ]
 Penalties = Annotated[

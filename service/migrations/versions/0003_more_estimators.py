@@ -80,7 +80,12 @@ def _newer(document: dict[str, Any]) -> dict[str, Any]:
     selection = "held-out" if path else None
     return {
         **document,
-        "penalty": {**penalty, "path": path, "selection": selection},
+        "penalty": {
+            **penalty,
+            "path": path,
+            "selection": selection,
+            "fitted_kind": None if penalty["strength"] is None else penalty["kind"],
+        },
         "stability": None,
     }
 
@@ -89,7 +94,7 @@ def _older(document: dict[str, Any]) -> dict[str, Any]:
     penalty = document.get("penalty")
     if penalty is None:
         return document
-    kept = {key: value for key, value in penalty.items() if key != "selection"}
+    kept = {key: value for key, value in penalty.items() if key not in ("selection", "fitted_kind")}
     kept["path"] = [
         {
             "strength": step["strength"],

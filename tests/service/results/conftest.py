@@ -37,6 +37,7 @@ def document() -> dict[str, Any]:
         "log_partition": -1.25,
         "penalty": {
             "kind": "adaptive",
+            "fitted_kind": "adaptive",
             "requested": "auto",
             "selection": "held-out",
             "strength": 0.3,
