@@ -10,6 +10,7 @@ from vnce_engine.network_estimator import (
     check_choice,
     check_count,
     check_number,
+    check_range,
 )
 from vnce_engine.penalty import PenaltyKind
 
@@ -48,4 +49,4 @@ class TruncatedGaussianEstimator(NetworkEstimator):
             check_count("max_iter", self.max_iter)
         check_count("noise_ratio", self.noise_ratio)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)

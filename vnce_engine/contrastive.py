@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 
+import numpy as np
+
 from vnce_engine.base import TruncatedGaussianEstimator, check_choice
 from vnce_engine.choice import Selection
 from vnce_engine.fit import AUTO, FitOptions
 from vnce_engine.network import ranked_edges
+from vnce_engine.network_estimator import check_range
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.result import FitResult, FitWarning, Stability
@@ -52,8 +55,8 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
         super()._check_parameters()
         check_choice("selection", self.selection, tuple(Selection))
         check_choice("positive_definite", self.positive_definite, ("warn", "barrier"))
-        _check_range("ebic_gamma", self.ebic_gamma, 0, 1)
-        _check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
+        check_range("ebic_gamma", self.ebic_gamma, 0, 1)
+        check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
         _check_positive("max_false_edges", self.max_false_edges)
         _check_positive("noise_scale", self.noise_scale)
         self._check_penalties()
@@ -78,7 +81,8 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
             return
         if self.penalty != AUTO:
             raise ValueError(f"`penalties` needs `penalty='auto'`, got {self.penalty!r}")
-        if isinstance(self.penalties, str) or not len(self.penalties):
+        is_list = isinstance(self.penalties, Sequence | np.ndarray)
+        if isinstance(self.penalties, str) or not is_list or not len(self.penalties):
             raise ValueError(
                 f"`penalties` must be None or positive numbers, got {self.penalties!r}"
             )
@@ -105,11 +109,6 @@ def _is_number(value: object) -> bool:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if not (_is_number(value) and low <= value <= high):
-        raise ValueError(f"`{name}` must be a number from {low:g} to {high:g}, got {value!r}")
 
 
 def _check_positive(name: str, value: float) -> None:

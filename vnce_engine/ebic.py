@@ -67,6 +67,8 @@ def choose_by_ebic(
         none = setting.penalty(None, num_rows)
         refit.run(sample, none, region, _REFIT_TOLERANCE, _MAX_CYCLES)
         objective = refit.objective_path[-1] if refit.objective_path else -math.inf
+        # A barrier against an indefinite K is no part of the criterion.
+        objective += float(none.value(refit.augmented[:-1, :-1]))
         criterion = extended_bic(objective, edges, num_rows, num_columns, gamma)
         steps.append(PenaltyStep(strength, criterion, None, edges, chosen=False))
         refits.append(refit.augmented)

@@ -18,6 +18,7 @@ from vnce_engine.network_estimator import (
     check_choice,
     check_count,
     check_number,
+    check_range,
 )
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
@@ -94,7 +95,7 @@ class _GaussianEstimator(NetworkEstimator):
         check_number("noise_scale", self.noise_scale, "a positive number", 0, math.inf)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
 
 class GaussianVNCE(_GaussianEstimator):

@@ -41,8 +41,8 @@ _DAMPING = 1e-10
 
 _MESSAGES = {
     FitStatus.CONVERGED: "Newton's step fell below `tol` in every entry of K and h.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` Newton steps before the estimates "
-    "settled. Try a larger `max_iter` or a `penalty`.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped, at `max_iter` Newton steps or where no step gained "
+    "any more, before the estimates settled. Try a `penalty`, or a larger `max_iter`.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
     "returned. Try a `penalty`, and look for extreme values.",
     FitStatus.CANCELLED: "The fit was cancelled; the last estimate is returned.",
@@ -167,6 +167,10 @@ def _surface(
     return GaussianSurface(GroupedRows.of(u), noise.log_prob(u), n, penalty)
 
 
+# Share of the objective below which a gain is rounding.
+_ROUNDING = 1e-9
+
+
 def _climb(
     theta: Tensor,
     surface: GaussianSurface,
@@ -193,9 +197,14 @@ def _climb(
         if on_step is not None and on_step(report):
             status = FitStatus.CANCELLED
             break
-        # A step that no longer gains has met rounding: there is nowhere left to go.
-        if size == 0 or float((size * step)[:-1].abs().max()) < options.tolerance:
+        # The whole of the step counts: one cut short by the search says that there is far to go.
+        if float(step[:-1].abs().max()) < options.tolerance:
             status = FitStatus.CONVERGED
+            break
+        if size == 0:
+            # Where the step promised no more than rounding, there is nowhere left to go.
+            has_arrived = promised <= _ROUNDING * max(1.0, abs(value))
+            status = FitStatus.CONVERGED if has_arrived else FitStatus.MAX_ITERATIONS
             break
     gradient_norm = float(torch.linalg.norm(expansion.gradient))
     return _Climb(theta, surface, status, tuple(path), gradient_norm)

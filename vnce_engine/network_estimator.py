@@ -183,6 +183,13 @@ def check_number(name: str, value: Any, rule: str, above: float, below: float) -
         raise ValueError(f"`{name}` must be {rule}, got {value!r}")
 
 
+def check_range(name: str, value: Any, low: float, high: float) -> None:
+    """Raise `ValueError` unless `value` is a number from `low` to `high`, both included."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (is_number and low <= value <= high):
+        raise ValueError(f"`{name}` must be a number from {low:g} to {high:g}, got {value!r}")
+
+
 def check_count(name: str, value: object) -> None:
     """Raise `ValueError` unless `value` is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:

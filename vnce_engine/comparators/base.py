@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable, present
-from vnce_engine.network_estimator import NetworkEstimator, check_choice, check_number
+from vnce_engine.network_estimator import NetworkEstimator, check_choice, check_number, check_range
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
 from vnce_engine.problem import inverse_k0, scaled_columns
@@ -65,7 +65,7 @@ class ComparatorEstimator(NetworkEstimator):
             check_number(
                 "penalty", self.penalty, "None or a number of at least 0", -1e-300, math.inf
             )
-        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE)

@@ -20,6 +20,8 @@ Objective = Callable[[Parameters], tuple[float, Parameters]]
 _MAX_ITERATIONS = 500
 _GRADIENT_TOLERANCE = 1e-5
 _VALUE_TOLERANCE = 1e-11
+# Norm of the gradient, columns scaled, up to which a search that has ended is at a minimum.
+_FLAT = 1e-2
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,14 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
         },
     )
     at_bound = (result.x <= parts.lower) & (result.jac > 0)
+    gradient_norm = float(np.linalg.norm(np.where(at_bound, 0.0, result.jac)))
+    # An objective that falls for ever also ends by its own tolerance on the value.
+    is_flat = gradient_norm <= _FLAT
     return Minimum(
         coordinates.read(parts.join(result.x)),
         float(result.fun),
-        float(np.linalg.norm(np.where(at_bound, 0.0, result.jac))),
-        bool(result.success) and bool(np.isfinite(result.fun)),
+        gradient_norm,
+        bool(result.success) and bool(np.isfinite(result.fun)) and is_flat,
     )
 
 

@@ -104,7 +104,9 @@ def _fit_with_draws(
                 late = np.array(means[_BURN_IN:])
                 change = np.abs(late.mean(axis=0) - late[:-1].mean(axis=0))
                 if change.max() <= tolerance:
-                    status = FitStatus.CONVERGED
+                    # Settled imputations of a fit that has no minimum are no success.
+                    if minima[-1].is_converged:
+                        status = FitStatus.CONVERGED
                     break
     except FitCancelledError:
         status = FitStatus.CANCELLED

@@ -22,6 +22,7 @@ from vnce_engine.network_estimator import (
     RandomState,
     check_count,
     check_number,
+    check_range,
 )
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
@@ -135,11 +136,11 @@ class GaussianEM(NetworkEstimator):
         if self.penalty is not None and self.penalty not in ("ebic", "cv"):
             rule = "None, 'ebic', 'cv' or a positive number"
             check_number("penalty", self.penalty, rule, 0, math.inf)
-        check_number("ebic_gamma", self.ebic_gamma, "a number from 0 to 1", -1e-300, 1 + 1e-15)
+        check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a positive number", 0, math.inf)
-        check_number("edge_threshold", self.edge_threshold, "a number from 0 to 1", -1e-300, 1.1)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
         scaled, scale = scaled_columns(observations)
@@ -152,12 +153,15 @@ class GaussianEM(NetworkEstimator):
             table.X, max_iterations=self._max_iterations(), tolerance=self.tol, progress=progress
         )
         status, sparse = em.status, SparsePrecision(_inverse(em.covariance), None)
-        if status is not FitStatus.CANCELLED and self.penalty is not None:
+        has_ended = status in (FitStatus.CONVERGED, FitStatus.MAX_ITERATIONS)
+        if has_ended and self.penalty is not None:
             try:
                 progress.enter("penalty", _EM_SHARE, 1.0)
                 sparse = self._sparse(em, table, progress)
             except FitCancelledError:
                 status = FitStatus.CANCELLED
+            except FloatingPointError:  # scikit-learn's, of a covariance that is all but singular
+                status = FitStatus.NON_FINITE
         self.mean_ = (em.mean * scale).numpy()
         self.covariance_ = (em.covariance * torch.outer(scale, scale)).numpy()
         self.column_change_ = em.column_change

@@ -27,6 +27,7 @@ FloatArray = NDArray[np.float64]
 _NUM_STRENGTHS = 12
 # The weakest penalty as a share of the strongest, which leaves no edge.
 _WEAKEST = 0.01
+_LEAST_STRONGEST = 1e-3
 _NUM_FOLDS = 3
 _MAX_ITERATIONS = 200
 
@@ -114,6 +115,7 @@ def _strengths(covariance: Tensor) -> list[float]:
     root = covariance.diagonal().rsqrt()
     correlation = covariance * torch.outer(root, root)
     strongest = float((correlation - torch.diag(correlation.diagonal())).abs().max())
+    strongest = max(strongest, _LEAST_STRONGEST)  # columns may be uncorrelated to the bit
     return [float(s) for s in np.geomspace(strongest, _WEAKEST * strongest, _NUM_STRENGTHS)]
 
 

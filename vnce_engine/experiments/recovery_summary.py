@@ -52,11 +52,15 @@ def differences(rows: Sequence[Row], groups: Sequence[Group], first: str) -> Sum
     for graph, fraction, name in groups:
         if name == first:
             continue
-        ours = {row["data_set"]: row for row in _of(rows, (graph, fraction, first))}
+        ours = {
+            row["data_set"]: row
+            for row in _of(rows, (graph, fraction, first))
+            if row["mse"] is not None
+        }
         pairs = [
             (ours[row["data_set"]], row)
             for row in _of(rows, (graph, fraction, name))
-            if row["data_set"] in ours and row["mse"] is not None
+            if row["mse"] is not None and row["data_set"] in ours
         ]
         if len(pairs) < 2:
             continue

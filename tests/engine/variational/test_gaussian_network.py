@@ -270,7 +270,7 @@ def test_equal_columns_end_without_a_success_and_a_penalty_holds_them() -> None:
     free = GaussianVNCE(random_state=0).fit(X)
     assert free.status_ is not FitStatus.CONVERGED
     assert np.isfinite(free.precision_).all()
-    assert {"noise-separated", "duplicate-columns"} <= {warning.code for warning in free.warnings_}
+    assert "duplicate-columns" in {warning.code for warning in free.warnings_}
     assert GaussianVNCE(penalty=1.0, random_state=0).fit(X).converged_
 
 
@@ -334,3 +334,13 @@ class CheckedVNCE(_WithoutTransform, GaussianVNCE):
 @parametrize_with_checks([CheckedVNCE(random_state=0)])
 def test_it_passes_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_a_search_that_is_cut_short_is_no_convergence() -> None:
+    # Nearly collinear columns of very different size: steps are cut by the line search for long.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8)) @ np.diag(np.geomspace(1, 1e-3, 8)) @ rng.normal(size=(8, 8))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    fitted = GaussianVNCE(random_state=0).fit(X)
+    # In scaled columns a maximum has next to no slope; converged means that.
+    assert fitted.converged_ == (fitted.diagnostics_.gradient_norm < 1e-3)
