@@ -53,8 +53,10 @@ class StabilityRule:
 
     def most_edges(self, num_pairs: int) -> float:
         """Return the mean number of edges of a half-sample up to which the bound holds."""
-        constant = bound_constant(self.threshold, self.num_subsamples // 2)
-        return min(math.sqrt(num_pairs * self.max_false_edges / constant), num_pairs / math.sqrt(3))
+        num_halvings = self.num_subsamples // 2
+        constant = bound_constant(self.threshold, num_halvings)
+        share = largest_share(self.threshold, num_halvings)
+        return min(math.sqrt(num_pairs * self.max_false_edges / constant), num_pairs * share)
 
 
 def bound_constant(threshold: float, num_halvings: int) -> float:
@@ -62,6 +64,19 @@ def bound_constant(threshold: float, num_halvings: int) -> float:
     if threshold > 0.75:
         return 4 * (1 - threshold + 1 / (2 * num_halvings)) / (1 + 1 / num_halvings)
     return 1 / (2 * (2 * threshold - 1 - 1 / (2 * num_halvings)))
+
+
+def largest_share(threshold: float, num_halvings: int) -> float:
+    """Return the share of pairs that a half-sample may choose on average for C to be as it is.
+
+    1/√3 for thresholds above ¾; up to there also t > min(½ + s², ½ + 1/(2B) + ¾ s²).
+    Source: Shah and Samworth (2013), equation 8.
+    """
+    if threshold > 0.75:
+        return 1 / math.sqrt(3)
+    excess = threshold - 0.5
+    bound = max(excess, 4 / 3 * (excess - 1 / (2 * num_halvings)))
+    return min(1 / math.sqrt(3), math.sqrt(bound))
 
 
 def choose_by_stability(

@@ -3,6 +3,8 @@
 import math
 from typing import Literal
 
+import numpy as np
+
 from vnce_engine.comparators.base import ComparatorEstimator
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.comparators.stochastic import (
@@ -86,6 +88,8 @@ class TruncatedGaussianCD(ComparatorEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if not isinstance(self.persistent, bool | np.bool_):
+            raise ValueError(f"`persistent` must be True or False, got {self.persistent!r}")
         check_count("num_sweeps", self.num_sweeps)
         check_number("step_size", self.step_size, "a positive number", 0, math.inf)
         if self.max_iter is not None:
