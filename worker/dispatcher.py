@@ -16,8 +16,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.database import Database
-from service.jobs import outbox, reaping
-from service.jobs.records import JobRecord, JobState
+from service.jobs import family, outbox, reaping
+from service.jobs.records import JobRecord
 from worker import logs
 from worker.broker import Broker
 from worker.celery_app import TASK_NAME, create_celery
@@ -99,12 +99,8 @@ class Dispatcher:
 
 
 def _num_waiting(session: Session) -> int:
-    return (
-        session.scalar(
-            select(func.count()).select_from(JobRecord).where(JobRecord.state == JobState.QUEUED)
-        )
-        or 0
-    )
+    waiting = select(func.count()).select_from(JobRecord).where(family.waits())
+    return session.scalar(waiting) or 0
 
 
 def main() -> None:

@@ -49,6 +49,11 @@ def is_complete() -> ColumnElement[bool]:
     )
 
 
+def waits() -> ColumnElement[bool]:
+    """Return the condition that a job waits for a worker: to be begun, or to be put together."""
+    return (JobRecord.state == JobState.QUEUED) | is_complete()
+
+
 def add_parts(
     session: Session, parent_id: str, parts: Sequence[JobSpec], max_attempts: int, tag: str | None
 ) -> None:
@@ -86,8 +91,8 @@ def part_ended(session: Session, job_id: str) -> None:
         .execution_options(synchronize_session=False)
     )
     _note_progress(session, parent_id)
-    waits = session.scalar(select(JobRecord.id).where(JobRecord.id == parent_id, is_complete()))
-    if waits is not None:
+    complete = session.scalar(select(JobRecord.id).where(JobRecord.id == parent_id, is_complete()))
+    if complete is not None:
         outbox.wake(session, [parent_id])
 
 

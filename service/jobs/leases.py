@@ -77,7 +77,7 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
             JobRecord.id == job_id,
             JobRecord.attempt < JobRecord.max_attempts,
             JobRecord.cancel_requested_at.is_(None),
-            (JobRecord.state == JobState.QUEUED) | has_run_out | family.is_complete(),
+            family.waits() | has_run_out,
         )
         .values(
             state=JobState.RUNNING,

@@ -56,7 +56,7 @@ def resend_stale(session: Session, older_than_seconds: float) -> list[str]:
     has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
     stale = session.scalars(
         select(JobRecord.id).where(
-            (JobRecord.state == JobState.QUEUED) | family.is_complete(),
+            family.waits(),
             JobRecord.woken_at < now() - older_than_seconds,
             ~has_message,
         )

@@ -10,8 +10,10 @@ import pytest
 from sqlalchemy import func, select
 
 from service.database import Database
+from service.identifiers import new_id
 from service.jobs import leases
 from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from worker.celery_app import QUEUE_NAME, create_celery
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.settings import WorkerSettings
@@ -131,6 +133,37 @@ def test_jobs_are_woken_again_after_the_broker_lost_its_messages(
     dispatcher.reap()
     dispatcher.send_pending()
     assert sorted(queued_job_ids(valkey_server)) == sorted(job_ids)
+
+
+def test_a_job_whose_parts_have_ended_is_woken_again_after_the_broker_lost_its_message(
+    dispatcher: Dispatcher, database: Database, valkey_server: Any
+) -> None:
+    choices = {"experiment": {"name": "mixture-em"}, "scale": "quick", "seed": 1, "tag": None}
+    spec = ExperimentSpec.model_validate({"kind": "experiment", **choices})
+    part = ExperimentPartSpec.model_validate(
+        {"kind": "experiment-part", "part": 0, "label": "one", **choices}
+    )
+    parent = JobRecord(
+        id=new_id("job"), kind="experiment", spec=spec.model_dump(mode="json"), max_attempts=3
+    )
+    with database.transaction() as session:
+        session.add(parent)
+        session.flush()
+        parent_id = parent.id
+        claim = leases.claim(session, parent_id, 60)
+        assert claim is not None
+        assert leases.split(session, parent_id, claim.token, [part])
+        [part_id] = session.scalars(select(JobRecord.id).where(JobRecord.parent_id == parent_id))
+        part_claim = leases.claim(session, part_id, 60)
+        assert part_claim is not None
+        assert leases.succeed(session, part_id, part_claim.token)
+    dispatcher.send_pending()
+    with valkey_server.client as client:
+        client.delete(QUEUE_NAME)
+    time.sleep(0.01)
+    dispatcher.reap()
+    dispatcher.send_pending()
+    assert queued_job_ids(valkey_server) == [parent_id]
 
 
 def test_jobs_that_rightly_wait_are_not_woken_again(
