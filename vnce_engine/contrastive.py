@@ -15,7 +15,7 @@ from vnce_engine.network_estimator import check_range
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.result import FitResult, FitWarning, Stability
-from vnce_engine.stability import StabilityRule
+from vnce_engine.stability import StabilityRule, has_bound
 
 # log det K has this weight over n: that of two normal rows' likelihood.
 BARRIER_ROWS = 1.0
@@ -74,6 +74,13 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
         if self.penalty != AUTO:
             raise ValueError(
                 f"`selection={self.selection!r}` needs `penalty='auto'`, got {self.penalty!r}"
+            )
+        if self.selection == Selection.STABILITY and not has_bound(
+            self.inclusion_threshold, self.n_subsamples // 2
+        ):
+            raise ValueError(
+                f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
+                f"`n_subsamples={self.n_subsamples}`; take more of them"
             )
 
     def _check_penalties(self) -> None:

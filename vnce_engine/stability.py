@@ -59,8 +59,16 @@ class StabilityRule:
         return min(math.sqrt(num_pairs * self.max_false_edges / constant), num_pairs * share)
 
 
+def has_bound(threshold: float, num_halvings: int) -> bool:
+    """Return whether the number of false edges is bounded for B complementary pairs.
+
+    Thresholds up to 3/4 need to be above 1/2 + 1/(4B): 0.6 needs three pairs, and 0.75 two.
+    """
+    return num_halvings > 0 and (threshold > 0.75 or 2 * threshold - 1 > 1 / (2 * num_halvings))
+
+
 def bound_constant(threshold: float, num_halvings: int) -> float:
-    """Return C for a threshold in (1/2 + 1/(4B), 1] and B complementary pairs."""
+    """Return C for a threshold and B complementary pairs of which `has_bound` is true."""
     if threshold > 0.75:
         return 4 * (1 - threshold + 1 / (2 * num_halvings)) / (1 + 1 / num_halvings)
     return 1 / (2 * (2 * threshold - 1 - 1 / (2 * num_halvings)))
@@ -84,8 +92,9 @@ def choose_by_stability(
 ) -> PenaltyChoice:
     """Return the graph of the stable edges at the weakest strength that the bound allows.
 
-    Half-samples that fail are left out and counted by cause. If more than half do, no frequency is
-    given, and the strength is chosen by held-out rows instead.
+    Half-samples that fail are left out and counted by cause. If more than half do, or so many that
+    the rest bounds nothing, no frequency is given, and the strength is chosen by held-out rows
+    instead.
     """
     paths: list[list[Tensor]] = []
     failures: Counter[str] = Counter()
@@ -100,9 +109,9 @@ def choose_by_stability(
             paths.append(_graphs(setting, sample, strengths, most_edges, progress))
         except _FailedSubsampleError as failure:
             failures[str(failure)] += 1
-    if len(paths) < SMALLEST_SHARE_OK * rule.num_subsamples:
+    if reason := _reason_against(rule, len(paths)):
         choice = choose_by_held_out_rows(setting, strengths, progress)
-        return replace(choice, stability=_undetermined(rule, len(paths), failures))
+        return replace(choice, stability=_undetermined(rule, len(paths), failures, reason))
     return _stable(setting, strengths, rule, paths, failures)
 
 
@@ -165,7 +174,7 @@ def _stable(
     num_columns = setting.problem.observations.num_columns
     num_pairs = num_columns * (num_columns - 1) // 2
     mean_edges = [float(inclusion.sum()) / 2 for inclusion in inclusions]
-    constant = bound_constant(rule.threshold, max(1, len(paths) // 2))
+    constant = bound_constant(rule.threshold, len(paths) // 2)
     allowed = [i for i, q in enumerate(mean_edges) if q <= rule.most_edges(num_pairs)]
     chosen = allowed[-1] if allowed else 0
     graphs = [inclusion >= rule.threshold for inclusion in inclusions]
@@ -192,7 +201,23 @@ def _stable(
     return PenaltyChoice(strengths[chosen], path, setting.start(), graphs[chosen], stability)
 
 
-def _undetermined(rule: StabilityRule, num_ok: int, failures: Counter[str]) -> Stability:
+def _reason_against(rule: StabilityRule, num_ok: int) -> str | None:
+    """Return why no frequencies can be given from so many half-samples; None if they can."""
+    if num_ok < SMALLEST_SHARE_OK * rule.num_subsamples:
+        cause = f"fewer than {SMALLEST_SHARE_OK:.0%}"
+    elif not has_bound(rule.threshold, num_ok // 2):
+        cause = f"too few to bound the false edges at a threshold of {rule.threshold:g}"
+    else:
+        return None
+    return (
+        f"{num_ok} of {rule.num_subsamples} half-samples have a graph, {cause}: no frequencies are "
+        "given, and the strength was chosen by held-out rows"
+    )
+
+
+def _undetermined(
+    rule: StabilityRule, num_ok: int, failures: Counter[str], reason: str
+) -> Stability:
     return Stability(
         n_requested=rule.num_subsamples,
         n_ok=num_ok,
@@ -201,7 +226,5 @@ def _undetermined(rule: StabilityRule, num_ok: int, failures: Counter[str]) -> S
         inclusion=None,
         mean_edges=None,
         expected_false_edges=None,
-        reason=f"{num_ok} of {rule.num_subsamples} half-samples have a graph, fewer than "
-        f"{SMALLEST_SHARE_OK:.0%}: no frequencies are given, and the strength was chosen by "
-        "held-out rows",
+        reason=reason,
     )

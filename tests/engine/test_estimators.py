@@ -303,6 +303,16 @@ def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: 
             {"selection": "stability", "penalty_kind": "l1"},
             "`selection='stability'` needs `penalty='auto'`, got 0.5",
         ),
+        (
+            {
+                "selection": "stability",
+                "penalty_kind": "l1",
+                "penalty": "auto",
+                "n_subsamples": 4,
+                "inclusion_threshold": 0.6,
+            },
+            "`inclusion_threshold=0.6` bounds no false edges with `n_subsamples=4`; take more",
+        ),
         ({"preset": "paper", "penalty_kind": "l1"}, "`penalty_kind='l1'` needs `preset='default'`"),
         ({"preset": "paper", "noise_scale": 2.0}, "`noise_scale=2.0` needs `preset='default'`"),
     ],

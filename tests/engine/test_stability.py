@@ -9,7 +9,7 @@ from vnce_engine.simulate import (
     ring_precision,
     sample_truncated_gaussian,
 )
-from vnce_engine.stability import StabilityRule, bound_constant
+from vnce_engine.stability import StabilityRule, bound_constant, has_bound
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,19 @@ def test_the_bound_s_constant_is_that_of_its_source(
     threshold: float, num_halvings: int, constant: float
 ) -> None:
     assert bound_constant(threshold, num_halvings) == pytest.approx(constant, rel=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [0.6, 0.7, 0.75, 0.76, 1.0])
+@pytest.mark.parametrize("num_halvings", [1, 2, 3, 50])
+def test_there_is_a_bound_where_the_constant_is_positive(
+    threshold: float, num_halvings: int
+) -> None:
+    try:
+        positive = bound_constant(threshold, num_halvings) > 0
+    except ZeroDivisionError:
+        positive = False
+    assert has_bound(threshold, num_halvings) is positive
+    assert not has_bound(threshold, 0)
 
 
 def test_the_bound_allows_fewer_edges_where_the_threshold_is_lower() -> None:

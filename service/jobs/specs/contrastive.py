@@ -119,6 +119,11 @@ _IMPUTATION = (
 )
 
 
+def has_bound(threshold: float, n_subsamples: int) -> bool:
+    """Return whether so many half-samples bound the number of false edges at a threshold."""
+    return threshold > 0.75 or 2 * threshold - 1 > 1 / n_subsamples
+
+
 class ContrastiveCreate(RequestModel):
     """What may be said about penalty, noise and stopping."""
 
@@ -147,6 +152,13 @@ class ContrastiveCreate(RequestModel):
         if self.selection is not Selection.HELD_OUT and self.penalty_kind is not PenaltyKind.L1:
             raise ValueError(
                 f'selection "{self.selection}" needs penalty_kind "l1", whose zeros make a graph.'
+            )
+        if self.selection is Selection.STABILITY and not has_bound(
+            self.inclusion_threshold, self.n_subsamples
+        ):
+            raise ValueError(
+                f"inclusion_threshold {self.inclusion_threshold:g} bounds no false edges with "
+                f"{self.n_subsamples} n_subsamples; take more of them."
             )
         return self
 

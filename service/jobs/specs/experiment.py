@@ -1,8 +1,8 @@
 """Experiments: those of the paper, each split into parts that the workers share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from service.jobs.specs.base import RequestModel, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
@@ -17,6 +17,17 @@ Scale = Annotated[
 Count = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
 
+def _without_repeats(values: list[Any]) -> list[Any]:
+    # Parts of equal words would have the same draws, and count twice.
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ValueError(f"{value} is listed twice.")
+    return values
+
+
+Distinct = AfterValidator(_without_repeats)
+
+
 NumTruths = Annotated[
     Count | None, Field(description="True values drawn from [2, 6]; null: the scale's.")
 ]
@@ -24,26 +35,31 @@ SampleSizes = Annotated[
     Annotated[
         list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
         Field(min_length=1, max_length=20),
+        Distinct,
     ]
     | None,
     Field(description="Sample sizes, from 10 to 1000000; null: the scale's."),
 ]
 Graphs = Annotated[
-    Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2)] | None,
+    Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
     Field(description="Graphs to draw from; null: the scale's."),
 ]
 Fractions = Annotated[
     Annotated[
-        list[Annotated[float, Field(strict=True, ge=0, lt=1)]], Field(min_length=1, max_length=20)
+        list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
+        Field(min_length=1, max_length=20),
+        Distinct,
     ]
     | None,
     Field(description="Shares of missing cells, from 0 to below 1; null: the scale's."),
 ]
 NumDataSets = Annotated[
-    Count | None, Field(description="Data sets of each graph; null: the scale's.")
+    # Each is a part for every graph and fraction: a part is a job, and so a row.
+    Annotated[int, Field(strict=True, ge=1, le=1_000)] | None,
+    Field(description="Data sets of each graph; null: the scale's."),
 ]
 Estimators = Annotated[
-    Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50)] | None,
+    Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50), Distinct] | None,
     Field(description="Estimators compared; null: the scale's."),
 ]
 
