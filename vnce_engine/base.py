@@ -4,7 +4,6 @@ import math
 
 from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.network_estimator import (
-    MIN_ROWS,
     NetworkEstimator,
     RandomState,
     check_choice,
@@ -14,7 +13,7 @@ from vnce_engine.network_estimator import (
 )
 from vnce_engine.penalty import PenaltyKind
 
-__all__ = ["MIN_ROWS", "RandomState", "TruncatedGaussianEstimator", "check_choice"]
+__all__ = ["RandomState", "TruncatedGaussianEstimator", "check_choice"]
 
 
 class TruncatedGaussianEstimator(NetworkEstimator):

@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
-import torch
 from numpy.typing import ArrayLike
 
-from vnce_engine.base import MIN_ROWS, RandomState, check_choice
+from vnce_engine.base import RandomState, check_choice
 from vnce_engine.columns import refuse_zeros
 from vnce_engine.contrastive import ContrastiveEstimator
+from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.fit import fit
-from vnce_engine.imputation import Imputation, fill
 from vnce_engine.observations import Observations
 from vnce_engine.paper import MAX_ITERATIONS
 from vnce_engine.preset import fit_by_papers_recipe
 from vnce_engine.progress import OnStep
-from vnce_engine.result import FitResult, FitWarning
+from vnce_engine.result import FitResult
 
 
 class TruncatedGaussianVNCE(ContrastiveEstimator):
@@ -247,31 +246,9 @@ class TruncatedGaussianNCE(ContrastiveEstimator):
         check_choice("imputation", self.imputation, tuple(Imputation))
 
     def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
-        imputation = Imputation(self.imputation)
-        filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
-        if filled.num_rows < MIN_ROWS:
-            raise ValueError(
-                f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
-                f"{filled.num_rows} of {observations.num_rows}"
-            )
-        result = fit(filled, self._options(), seed, on_step)
-        num_missing = int((~observations.observed).sum())
-        diagnostics = replace(
-            result.diagnostics,
-            num_rows=observations.num_rows,
-            num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
-            num_missing=num_missing,
+        return fit_filled(
+            observations,
+            Imputation(self.imputation),
+            seed,
+            lambda filled: fit(filled, self._options(), seed, on_step),
         )
-        warnings = result.warnings
-        if num_missing:
-            warnings = (_filled_warning(imputation, num_missing), *warnings)
-        return replace(result, diagnostics=diagnostics, warnings=warnings)
-
-
-def _filled_warning(imputation: Imputation, num_missing: int) -> FitWarning:
-    done = "left out with their rows" if imputation is Imputation.DROP else f"filled ({imputation})"
-    return FitWarning(
-        "missing-cells-not-modelled",
-        f"{num_missing} missing cells were {done} before the fit: the estimates are biased by it, "
-        "the more the more cells are missing.",
-    )

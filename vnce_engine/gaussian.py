@@ -1,7 +1,6 @@
 """Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
 
 import math
-from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -9,10 +8,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.gaussian_fit import GaussianOptions, fit_gaussian
-from vnce_engine.imputation import Imputation, fill
 from vnce_engine.network_estimator import (
-    MIN_ROWS,
     NetworkEstimator,
     RandomState,
     check_choice,
@@ -23,7 +21,7 @@ from vnce_engine.network_estimator import (
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import OnStep
-from vnce_engine.result import FitResult, FitWarning
+from vnce_engine.result import FitResult
 from vnce_engine.transforms import Transform
 from vnce_engine.variational.gaussian import GaussianParameters, conditional
 
@@ -208,28 +206,9 @@ class GaussianNCE(_GaussianEstimator):
         check_choice("imputation", self.imputation, _FILLINGS)
 
     def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
-        imputation = Imputation(self.imputation)
-        filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
-        if filled.num_rows < MIN_ROWS:
-            raise ValueError(
-                f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
-                f"{filled.num_rows} of {observations.num_rows}"
-            )
-        result = fit_gaussian(filled, self._options(), seed, on_step)
-        num_missing = int((~observations.observed).sum())
-        counted = replace(
-            result.diagnostics, num_rows=observations.num_rows, num_missing=num_missing
+        return fit_filled(
+            observations,
+            Imputation(self.imputation),
+            seed,
+            lambda filled: fit_gaussian(filled, self._options(), seed, on_step),
         )
-        warnings = result.warnings
-        if num_missing:
-            warnings = (_not_modelled(imputation, num_missing), *warnings)
-        return replace(result, diagnostics=counted, warnings=warnings)
-
-
-def _not_modelled(imputation: Imputation, num_missing: int) -> FitWarning:
-    done = "left out with their rows" if imputation is Imputation.DROP else f"filled ({imputation})"
-    return FitWarning(
-        "missing-cells-not-modelled",
-        f"{num_missing} missing cells were {done} before the fit: the estimates are biased by it, "
-        "the more the more cells are missing.",
-    )

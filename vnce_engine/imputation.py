@@ -1,7 +1,4 @@
-"""Filling the holes of a table: by its own fitted model, or by fixed values before a fit."""
-
-from enum import StrEnum
-from typing import assert_never
+"""Filling the holes of a table by its own fitted model."""
 
 import numpy as np
 import torch
@@ -12,7 +9,6 @@ from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH, Block
 from vnce_engine.mean_field import sweep
 from vnce_engine.model import TruncatedGaussian
-from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.observations import Observations
 from vnce_engine.transforms import Transform
 
@@ -21,36 +17,6 @@ _TOLERANCE = 1e-8
 _MAX_SWEEPS = 200
 # Quantiles of q averaged for a mean on the data's own scale.
 _NUM_QUANTILES = 32
-
-
-class Imputation(StrEnum):
-    """What NCE does with missing cells, as it has no place for them."""
-
-    MEAN = "mean"
-    ZERO = "zero"
-    NOISE = "noise"
-    DROP = "drop"
-
-
-def fill(
-    observations: Observations, imputation: Imputation, generator: torch.Generator
-) -> Observations:
-    """Return a table without holes: filled by fixed values or noise, or its complete rows."""
-    values, observed = observations.values, observations.observed
-    match imputation:
-        case Imputation.MEAN:
-            filling = (values.sum(dim=0) / observed.sum(dim=0)).expand_as(values)
-        case Imputation.ZERO:
-            filling = torch.zeros_like(values)
-        case Imputation.NOISE:
-            noise = ProductTruncatedNormal.fit(observations)
-            filling = noise.sample(random_uniforms(values.shape[0], values.shape[1], generator))
-        case Imputation.DROP:
-            complete = observed.all(dim=1)
-            return Observations(values[complete], observed[complete])
-        case _:
-            assert_never(imputation)
-    return Observations(torch.where(observed, values, filling), torch.ones_like(observed))
 
 
 def impute(

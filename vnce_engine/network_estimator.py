@@ -20,16 +20,13 @@ from vnce_engine.imputation import impute
 from vnce_engine.mean_field import ceiling
 from vnce_engine.metrics import partial_correlation
 from vnce_engine.network import ranked_edges
-from vnce_engine.observations import Observations
+from vnce_engine.observations import MIN_ROWS, Observations
 from vnce_engine.progress import OnStep
 from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
 from vnce_engine.transforms import Transform
 
 FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
-
-# Fewer rows cannot be dealt to three folds that each say something.
-MIN_ROWS = 6
 
 
 class NetworkEstimator(BaseEstimator):

@@ -8,6 +8,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+# Rows that a fit needs at least: fewer cannot be dealt to three folds that each say something.
+MIN_ROWS = 6
+
 
 class Pattern(NamedTuple):
     """One missingness pattern and the rows that share it."""

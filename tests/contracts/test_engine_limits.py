@@ -6,12 +6,12 @@ from service.jobs import compatibility
 from service.jobs.specs import contrastive as specs
 from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
-from vnce_engine import base, metrics, paper, penalty, problem
+from vnce_engine import metrics, observations, paper, penalty, problem, stability
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 
 
 def test_least_number_of_rows() -> None:
-    assert compatibility.MIN_ROWS == base.MIN_ROWS
+    assert compatibility.MIN_ROWS == observations.MIN_ROWS
 
 
 @pytest.mark.parametrize("kind", list(PenaltyKind))
@@ -23,6 +23,13 @@ def test_weakest_safe_penalty(kind: PenaltyKind) -> None:
 @pytest.mark.parametrize("width", [2, 3, 20])
 def test_number_of_parameters(width: int) -> None:
     assert compatibility.num_parameters(width) == problem.num_parameters(width)
+
+
+@pytest.mark.parametrize("threshold", [0.6, 0.61, 0.625, 0.7, 0.75, 0.76, 0.9, 1.0])
+@pytest.mark.parametrize("n_subsamples", [2, 4, 6, 8, 10, 100])
+def test_half_samples_that_bound_the_false_edges(threshold: float, n_subsamples: int) -> None:
+    bounded = stability.has_bound(threshold, n_subsamples // 2)
+    assert specs.has_bound(threshold, n_subsamples) is bounded
 
 
 def test_noise_of_the_papers_recipe() -> None:

@@ -13,6 +13,7 @@ from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.pseudo_likelihood import negative_pseudo_likelihood
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
+from vnce_engine.filling import not_modelled
 from vnce_engine.network_estimator import RandomState, check_choice, check_count, check_number
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import Progress
@@ -66,16 +67,7 @@ class _CompletedEstimator(ComparatorEstimator):
     def _missing_warning(self, num_missing: int) -> FitWarning:
         if self.imputation == Completion.GIBBS:
             return super()._missing_warning(num_missing)
-        done = (
-            "left out with their rows"
-            if self.imputation == Completion.DROP
-            else f"filled ({self.imputation})"
-        )
-        return FitWarning(
-            "missing-cells-not-modelled",
-            f"{num_missing} missing cells were {done} before the fit: the estimates are biased by "
-            "it, the more the more cells are missing.",
-        )
+        return not_modelled(self.imputation, num_missing)
 
 
 class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):

@@ -16,8 +16,7 @@ from vnce_engine.comparators.bounded import Minimum
 from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
-from vnce_engine.imputation import Imputation, fill
-from vnce_engine.network_estimator import MIN_ROWS
+from vnce_engine.filling import Imputation, fill
 from vnce_engine.observations import Observations
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus
@@ -72,11 +71,6 @@ def fit_completed(
 def _filled(X: FloatArray, completion: Completion) -> FloatArray:
     # Fixed fills draw nothing.
     filled = fill(Observations.from_array(X), Imputation(completion), torch.Generator())
-    if filled.num_rows < MIN_ROWS:
-        raise ValueError(
-            f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got {filled.num_rows} "
-            f"of {len(X)}"
-        )
     rows: FloatArray = filled.values.numpy()
     if (rows.max(axis=0) == rows.min(axis=0)).any():
         raise ValueError("`imputation='drop'` leaves a constant column; keep more rows")

@@ -1,0 +1,87 @@
+"""Filling the holes of a table by fixed values or noise before a fit that has no place for them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import assert_never
+
+import torch
+
+from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.observations import MIN_ROWS, Observations
+from vnce_engine.result import FitResult, FitWarning
+
+
+class Imputation(StrEnum):
+    """What NCE does with missing cells, as it has no place for them."""
+
+    MEAN = "mean"
+    ZERO = "zero"
+    NOISE = "noise"
+    DROP = "drop"
+
+
+def fill(
+    observations: Observations, imputation: Imputation, generator: torch.Generator
+) -> Observations:
+    """Return a table without holes: filled by fixed values or noise, or its complete rows.
+
+    Raises `ValueError` if fewer rows than `MIN_ROWS` are complete and only they are to be kept.
+    """
+    values, observed = observations.values, observations.observed
+    match imputation:
+        case Imputation.MEAN:
+            filling = (values.sum(dim=0) / observed.sum(dim=0)).expand_as(values)
+        case Imputation.ZERO:
+            filling = torch.zeros_like(values)
+        case Imputation.NOISE:
+            noise = ProductTruncatedNormal.fit(observations)
+            filling = noise.sample(random_uniforms(values.shape[0], values.shape[1], generator))
+        case Imputation.DROP:
+            complete = observed.all(dim=1)
+            kept = Observations(values[complete], observed[complete])
+            if kept.num_rows < MIN_ROWS:
+                raise ValueError(
+                    f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
+                    f"{kept.num_rows} of {observations.num_rows}"
+                )
+            return kept
+        case _:
+            assert_never(imputation)
+    return Observations(torch.where(observed, values, filling), torch.ones_like(observed))
+
+
+def not_modelled(imputation: str, num_missing: int) -> FitWarning:
+    """Return the warning that so many cells were filled, or dropped, before the fit."""
+    was_dropped = imputation == Imputation.DROP
+    done = "left out with their rows" if was_dropped else f"filled ({imputation})"
+    return FitWarning(
+        "missing-cells-not-modelled",
+        f"{num_missing} missing cells were {done} before the fit: the estimates are biased by it, "
+        "the more the more cells are missing.",
+    )
+
+
+def fit_filled(
+    observations: Observations,
+    imputation: Imputation,
+    seed: int,
+    fit: Callable[[Observations], FitResult],
+) -> FitResult:
+    """Return the `fit` of the filled table, its counts and warnings those of the table as it was.
+
+    Raises `ValueError` as `fill` does.
+    """
+    filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
+    result = fit(filled)
+    num_missing = int((~observations.observed).sum())
+    diagnostics = replace(
+        result.diagnostics,
+        num_rows=observations.num_rows,
+        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+        num_missing=num_missing,
+    )
+    warnings = result.warnings
+    if num_missing:
+        warnings = (not_modelled(imputation, num_missing), *warnings)
+    return replace(result, diagnostics=diagnostics, warnings=warnings)
