@@ -72,7 +72,7 @@ class OutboxRecord(Record):
 
     __tablename__ = "outbox"
     # An id is never given twice, so that deleting one cannot hit a later message.
-    __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012 - SQLAlchemy reads it as is
+    __table_args__ = ({"sqlite_autoincrement": True},)
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)

@@ -4,6 +4,8 @@ import pytest
 
 from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from service.jobs.vocabulary import ExperimentName, ExperimentScale
+from vnce_engine.experiments.graph_recovery import GraphRecovery
+from vnce_engine.experiments.mixture_population import MixturePopulation
 from worker.experiment_builders import build_experiment
 from worker.experiment_figures import DRAWINGS
 from worker.reproduce import estimate_seconds
@@ -30,7 +32,7 @@ def test_a_quick_experiment_is_much_shorter_and_is_estimated_at_two_minutes_on_t
 @pytest.mark.parametrize("name", list(ExperimentName))
 def test_every_experiment_is_built_with_its_seed_and_has_a_picture(name: str) -> None:
     experiment = build_experiment(spec_of(body(name)))
-    assert (experiment.name, experiment.seed) == (name, 3)  # type: ignore[attr-defined] # all have
+    assert (experiment.name, experiment.seed) == (name, 3)
     assert name in DRAWINGS
 
 
@@ -38,8 +40,10 @@ def test_choices_change_single_sizes_of_an_experiment() -> None:
     population = build_experiment(
         spec_of(body("mixture-population", n_truths=7, sample_sizes=[50, 100]))
     )
-    assert (population.num_truths, population.sample_sizes) == (7, (50, 100))  # type: ignore[attr-defined] # of this one
+    assert isinstance(population, MixturePopulation)
+    assert (population.num_truths, population.sample_sizes) == (7, (50, 100))
     recovery = build_experiment(
         spec_of(body("graph-recovery", graphs=["hub"], fractions=[0.1], estimators=["vnce"]))
     )
-    assert len(recovery.parts()) == recovery.num_data_sets  # type: ignore[attr-defined] # of this one
+    assert isinstance(recovery, GraphRecovery)
+    assert len(recovery.parts()) == recovery.num_data_sets

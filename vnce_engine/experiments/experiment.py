@@ -42,6 +42,10 @@ class Experiment(Protocol):
     def name(self) -> str:
         """Its name, such as "mixture-em"."""
 
+    @property
+    def seed(self) -> int:
+        """Seed of every draw."""
+
     def parts(self) -> tuple[Part, ...]:
         """Return what it is split into."""
 

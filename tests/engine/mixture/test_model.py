@@ -1,13 +1,14 @@
 """Densities of the mixture, and samples of it."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from scipy.integrate import quad
 
-from vnce_engine.mixture.data import draw_normalised, draw_unnormalised
+from vnce_engine.mixture.data import MixtureData, draw_normalised, draw_unnormalised
 from vnce_engine.mixture.model import (
     log_bernoulli,
     log_joint,
@@ -15,6 +16,8 @@ from vnce_engine.mixture.model import (
     log_posterior,
     true_log_partition,
 )
+
+Draw = Callable[[torch.Tensor, int, int, torch.Generator], MixtureData]
 
 
 def one(value: float) -> torch.Tensor:
@@ -53,7 +56,7 @@ def test_the_bernoulli_family_holds_the_posterior() -> None:
 @pytest.mark.parametrize(
     ("draw", "known_weight"), [(draw_normalised, 0.5), (draw_unnormalised, 1 / 4)]
 )
-def test_samples_have_the_mixtures_variance(draw, known_weight: float) -> None:  # type: ignore[no-untyped-def] # one of two functions
+def test_samples_have_the_mixtures_variance(draw: Draw, known_weight: float) -> None:
     n, theta = 200_000, 3.0
     data = draw(one(theta), n, n, torch.Generator().manual_seed(0))
     variance = known_weight + (1 - known_weight) * theta**2
