@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from benchmarks.comparators import FIRST_SEED, measure
 from vnce_engine.comparators.estimators import TruncatedGaussianMLE
@@ -158,9 +159,12 @@ def _draw_panel(axes: Axes, lines: Sequence[Line], column: str) -> None:
                         linewidth=1.2,
                         label=f"{title}, {fraction:.0%} missing",
                     )
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(plain)
     if column == "mse":
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(plain)
 
 
 def _cells(seed: int) -> Iterator[tuple[Key, Callable[[], Any]]]:
