@@ -14,6 +14,7 @@ from vnce_engine.network import ranked_edges
 from vnce_engine.network_estimator import check_range
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
+from vnce_engine.problem import NOISE_SCALES
 from vnce_engine.result import FitResult, FitWarning, Stability
 from vnce_engine.stability import StabilityRule, has_bound
 
@@ -58,7 +59,7 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
         _check_positive("max_false_edges", self.max_false_edges)
-        _check_positive("noise_scale", self.noise_scale)
+        check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
         self._check_penalties()
         if not _is_whole(self.n_subsamples) or self.n_subsamples < 2 or self.n_subsamples % 2:
             raise ValueError(

@@ -61,7 +61,7 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
     noise_ratio : int
         Noise rows a data row, nu; three times as many in the last cycles.
     noise_scale : float
-        Factor on the spread of the noise; 1 is that of each column.
+        Factor on the spread of the noise, from 0.001 to 1000; 1 is that of each column.
     noise_draws : "sobol" or "random"
         Evenly spread or independent noise.
     preset : "default" or "paper"

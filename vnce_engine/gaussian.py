@@ -20,6 +20,7 @@ from vnce_engine.network_estimator import (
 )
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
+from vnce_engine.problem import NOISE_SCALES
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult
 from vnce_engine.transforms import Transform
@@ -90,7 +91,7 @@ class _GaussianEstimator(NetworkEstimator):
         if self.penalty is not None:
             check_number("penalty", self.penalty, "None or a positive number", 0, math.inf)
         check_count("noise_ratio", self.noise_ratio)
-        check_number("noise_scale", self.noise_scale, "a positive number", 0, math.inf)
+        check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
         check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
         check_range("edge_threshold", self.edge_threshold, 0, 1)
@@ -116,7 +117,8 @@ class GaussianVNCE(_GaussianEstimator):
     noise_ratio : int
         Noise rows a data row, nu.
     noise_scale : float
-        Factor on the standard deviations of the noise, which otherwise resembles the data.
+        Factor, from 0.001 to 1000, on the standard deviations of the noise, which otherwise
+        resembles the data.
     noise_draws : "sobol" or "random"
         Evenly spread or independent noise.
     random_state : int, Generator, RandomState or None

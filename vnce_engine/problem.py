@@ -22,6 +22,9 @@ FINAL_NOISE_FACTOR = 3
 # But not beyond so many noise rows: they are held in memory, and what more of them would take from
 # the estimates' variance, 1 / (3 nu) of it instead of 1 / nu, is little where rows are that many.
 _MOST_NOISE_ROWS = 600_000
+# Factors on the spread of the noise. At either end noise and data hardly overlap, and a result says
+# so; far beyond it nothing is left of the objective but rounding.
+NOISE_SCALES = (1e-3, 1e3)
 # Parts the rows are split into when something is chosen by held-out rows.
 NUM_FOLDS = 3
 # Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes.

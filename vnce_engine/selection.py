@@ -130,7 +130,9 @@ def _path(
 ) -> tuple[tuple[PenaltyStep, ...], int]:
     best = max(range(len(values)), key=lambda i: float(values[i].sum()))
     gaps = [_mean_and_error(values[best] - value, held_out) for value in values]
-    chosen = next(i for i, (gap, error) in enumerate(gaps) if gap <= _STANDARD_ERRORS * error)
+    good_enough = (i for i, (gap, error) in enumerate(gaps) if gap <= _STANDARD_ERRORS * error)
+    # Objectives that are not finite cannot be compared: the strongest is the safest.
+    chosen = next(good_enough, 0)
     num_rows = sum(fold.num_rows for fold in held_out)
     steps = tuple(
         PenaltyStep(

@@ -41,6 +41,7 @@ from service.results.schemas import (
     TimingRead,
 )
 from service.results.vocabulary import FitStatus
+from vnce_engine.result import LinearEvidence as EngineEvidence
 from worker.builders import Estimator
 from worker.exports.graph import left_out_warnings
 from worker.exports.roc import score_documents
@@ -136,11 +137,18 @@ def _linear(fitted: FittedNetwork) -> LinearTermRead:
         else LinearChoice.FREE,
         choice=LinearChoice(estimator.linear_choice_),
         values=estimator.linear_.tolist(),
-        evidence=None
-        if evidence is None
-        else LinearEvidence(
-            gain=evidence.gain, standard_error=evidence.standard_error, rule=evidence.rule
-        ),
+        evidence=None if evidence is None else _evidence(evidence),
+    )
+
+
+def _evidence(evidence: EngineEvidence) -> LinearEvidence:
+    gain, standard_error = _finite(evidence.gain), _finite(evidence.standard_error)
+    is_known = gain is not None and standard_error is not None
+    undecided = "; held-out rows could not say, their objective not being finite, and it was not"
+    return LinearEvidence(
+        gain=gain,
+        standard_error=standard_error,
+        rule=evidence.rule if is_known else f"{evidence.rule}{undecided}",
     )
 
 

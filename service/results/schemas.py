@@ -27,8 +27,13 @@ class ResultModel(BaseModel):
 class LinearEvidence(ResultModel):
     """What `linear="auto"` was decided by, per row held out."""
 
-    gain: float = Field(description="Held-out objective with the linear term minus without it.")
-    standard_error: float = Field(ge=0, description="Standard error of the gain.")
+    gain: float | None = Field(
+        description="Held-out objective with the linear term minus without it; null if not finite, "
+        "and then `rule` says what was done."
+    )
+    standard_error: float | None = Field(
+        ge=0, description="Standard error of the gain; null if not finite."
+    )
     rule: str = Field(description="When the linear term is kept.")
 
 

@@ -36,6 +36,10 @@ def test_noise_of_the_papers_recipe() -> None:
     assert specs.PAPER_NOISE_RATIO == paper.NOISE_RATIO
 
 
+def test_spread_of_the_noise() -> None:
+    assert specs.NOISE_SCALES == problem.NOISE_SCALES
+
+
 def test_edge_scores() -> None:
     assert [score.value for score in results.EdgeScore] == [s.value for s in metrics.EdgeScore]
 

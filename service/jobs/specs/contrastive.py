@@ -92,14 +92,21 @@ NoiseRatio = Annotated[
     int,
     Field(strict=True, ge=1, le=100, description="Noise rows per row of data, from 1 to 100."),
 ]
-NoiseScale = Annotated[
+# The engine's own limits.
+NOISE_SCALES = (1e-3, 1e3)
+NoiseScaleChoice = Annotated[
     float,
     Field(
         strict=True,
-        gt=0,
-        allow_inf_nan=False,
-        description="Factor on the spread of the noise; 1: that of each column.",
+        ge=NOISE_SCALES[0],
+        le=NOISE_SCALES[1],
+        description="Factor on the spread of the noise, from 0.001 to 1000; 1: that of each "
+        "column.",
     ),
+]
+# Jobs of earlier releases may have asked for any positive number.
+NoiseScale = Annotated[
+    float, Field(gt=0, description="Factor on the spread of the noise; 1: that of each column.")
 ]
 NoiseDrawsName = Annotated[
     NoiseDraws,
@@ -137,7 +144,7 @@ class ContrastiveCreate(RequestModel):
     max_false_edges: MaxFalseEdges = 2.0
     positive_definite: PositiveDefiniteRule = PositiveDefinite.WARN
     noise_ratio: NoiseRatio = 10
-    noise_scale: NoiseScale = 1.0
+    noise_scale: NoiseScaleChoice = 1.0
     noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL

@@ -295,7 +295,7 @@ def test_the_same_seed_gives_the_same_fit_and_another_another() -> None:
     ("parameters", "message"),
     [
         ({"penalty_kind": "l1"}, "`penalty_kind` must be one of 'adaptive', 'ridge'"),
-        ({"noise_scale": 0.0}, "`noise_scale` must be a positive number"),
+        ({"noise_scale": 1e300}, "`noise_scale` must be a number from 0.001 to 1000"),
         ({"noise_ratio": 0}, "`noise_ratio` must be a whole number"),
         ({"tol": 2.0}, "`tol` must be a number between 0 and 1"),
         ({"transform": "sqrt"}, "`transform='sqrt'` needs values of at least 0"),
