@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service import security_headers
 from service.database import is_storage_full
 from service.problems import (
     KINDS,
@@ -154,8 +155,8 @@ async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
         request,
         ProblemCode.INTERNAL,
         "The mistake is ours and has been logged under this request id.",
-        # The handler of last resort runs outside the middleware that sets it elsewhere.
-        headers={"X-Request-ID": str(_request_id(request))},
+        # The handler of last resort runs outside the middleware that sets them elsewhere.
+        headers={"X-Request-ID": str(_request_id(request)), **security_headers.HEADERS},
     )
 
 

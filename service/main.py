@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
+from fastapi_offline import FastAPIOffline
 
 from service import error_handlers, health, kinds, logs
 from service.database import Database
@@ -13,6 +14,7 @@ from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
 from service.parameters import refuse_unknown_parameters
 from service.results import endpoints as results
+from service.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
 from service.settings import Settings
 
 DESCRIPTION = """\
@@ -31,7 +33,11 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         database.dispose()
 
-    app = FastAPI(
+    # Its documentation page loads nothing from elsewhere.
+    app = FastAPIOffline(
+        docs_url=DOCS_PATH,
+        redoc_url=None,
+        static_url=DOCS_FILES_PATH,
         title="VNCE",
         version=importlib.metadata.version("vnce"),
         description=DESCRIPTION,
@@ -52,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router)
     app.add_middleware(HeadMiddleware)
     error_handlers.install(app)
+    app.add_middleware(SecurityHeadersMiddleware)
     return app
 
 
