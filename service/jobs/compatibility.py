@@ -21,7 +21,7 @@ from service.jobs.specs.contrastive import (
     VnceEstimatorCreate,
 )
 from service.jobs.specs.estimation import EstimationJobCreate, EstimatorCreate
-from service.jobs.specs.models import GaussianModelCreate
+from service.jobs.specs.models import GaussianModelCreate, ModelCreate
 from service.jobs.vocabulary import (
     CensoredRule,
     Filling,
@@ -50,10 +50,16 @@ def num_parameters(num_variables: int) -> int:
     return num_variables * (num_variables + 1) // 2 + num_variables + 1
 
 
-def effective_penalty(estimator: ContrastiveCreate) -> PenaltyChoice | float | None:
-    """Return the penalty that is meant: the paper's recipe has none to choose."""
-    is_chosen = estimator.penalty is PenaltyChoice.AUTO
-    return None if is_chosen and _is_paper(estimator) else estimator.penalty
+def effective_penalty(
+    model: ModelCreate, estimator: ContrastiveCreate
+) -> PenaltyChoice | float | None:
+    """Return the penalty that is meant: the paper's recipe and the Gaussian have none to choose.
+
+    Without a penalty a Gaussian's estimates tend to maximum likelihood.
+    """
+    if estimator.penalty is PenaltyChoice.AUTO and not _chooses_penalty(model, estimator):
+        return None
+    return estimator.penalty
 
 
 def reasons_against(
@@ -82,14 +88,8 @@ def _of_the_table(
         )
     yield from _of_the_pair(request)
     estimator = request.estimator
-    if isinstance(estimator, ContrastiveCreate) and _is_unbounded(estimator, width, rows):
-        weakest = WEAKEST_SAFE_PENALTY[estimator.penalty_kind]
-        yield ProblemItem(
-            message=f"With {num_parameters(width)} parameters and {rows} rows the estimates would "
-            f'be unbounded: set penalty to at least {weakest}, or to "auto" under preset '
-            '"default", or use fewer variables.',
-            pointer="/estimator/penalty",
-        )
+    if isinstance(estimator, ContrastiveCreate):
+        yield from _of_the_penalty(request.model, estimator, width, rows)
     match request.estimator:
         case NceEstimatorCreate(imputation=Imputation.DROP):
             if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
@@ -161,13 +161,37 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
             )
 
 
-def _is_unbounded(estimator: ContrastiveCreate, width: int, rows: int) -> bool:
-    """Return whether data and noise could be told apart with certainty."""
+def _of_the_penalty(
+    model: ModelCreate, estimator: ContrastiveCreate, width: int, rows: int
+) -> Iterator[ProblemItem]:
+    """Yield the penalty that would let data and noise be told apart with certainty."""
     if num_parameters(width) < rows:
-        return False
-    penalty = effective_penalty(estimator)
+        return
     weakest = WEAKEST_SAFE_PENALTY[estimator.penalty_kind]
-    return penalty is None or (isinstance(penalty, float) and penalty < weakest)
+    unbounded = (
+        f"With {num_parameters(width)} parameters and {rows} rows the estimates would be unbounded"
+    )
+    penalty = effective_penalty(model, estimator)
+    if penalty is PenaltyChoice.AUTO:
+        for position, strength in enumerate(estimator.penalties or []):
+            if strength < weakest:
+                yield ProblemItem(
+                    message=f"{unbounded} under so weak a penalty: choose from strengths of at "
+                    f"least {weakest}, or use fewer variables.",
+                    pointer=f"/estimator/penalties/{position}",
+                )
+    elif penalty is None or penalty < weakest:
+        auto = ', or to "auto"' if _chooses_penalty(model, estimator) else ""
+        yield ProblemItem(
+            message=f"{unbounded}: set penalty to at least {weakest}{auto}, or use fewer "
+            "variables.",
+            pointer="/estimator/penalty",
+        )
+
+
+def _chooses_penalty(model: ModelCreate, estimator: ContrastiveCreate) -> bool:
+    """Return whether penalty "auto" means a choice here."""
+    return not isinstance(model, GaussianModelCreate) and not _is_paper(estimator)
 
 
 def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:

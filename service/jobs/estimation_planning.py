@@ -20,8 +20,8 @@ from service.jobs.specs.contrastive import (
     VnceEstimatorCreate,
 )
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
-from service.jobs.vocabulary import LinearChoice, PenaltyChoice, Preset
+from service.jobs.specs.models import TruncatedGaussianModelCreate
+from service.jobs.vocabulary import LinearChoice, Preset
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 BYTES_PER_NUMBER = 8
@@ -177,13 +177,11 @@ def _decided(request: EstimationJobCreate) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     estimator, model = request.estimator, request.model
     is_paper = isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER
-    if isinstance(estimator, VnceEstimatorCreate) and is_paper:
-        recipe = {"noise_draws": PAPER_NOISE_DRAWS, "penalty": effective_penalty(estimator)}
+    if isinstance(estimator, ContrastiveCreate):
+        recipe: dict[str, Any] = {"penalty": effective_penalty(model, estimator)}
+        if is_paper:
+            recipe["noise_draws"] = PAPER_NOISE_DRAWS
         parts["estimator"] = estimator.model_copy(update=recipe)
-    if isinstance(model, GaussianModelCreate) and isinstance(estimator, ContrastiveCreate):
-        # Its penalty is not chosen by held-out rows; without one it tends to maximum likelihood.
-        penalty = None if estimator.penalty is PenaltyChoice.AUTO else estimator.penalty
-        parts["estimator"] = estimator.model_copy(update={"penalty": penalty})
     # Only contrastive estimators have an objective by which held-out rows could decide.
     decides = isinstance(estimator, ContrastiveCreate) and not is_paper
     is_open = isinstance(model, TruncatedGaussianModelCreate) and model.linear is LinearChoice.AUTO

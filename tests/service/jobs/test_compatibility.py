@@ -98,11 +98,36 @@ def test_fit_with_little_or_no_penalty_needs_more_rows_than_parameters(
     assert judge_table(ten_rows, estimator={"kind": "vnce", "penalty": 0.03}) == []
 
 
-def test_papers_recipe_has_no_penalty_to_choose() -> None:
-    ten_rows = ["a,b,c", *(f"{good},{1 + row}" for row, good in enumerate(GOOD[:10]))]
-    assert judge_table(ten_rows, estimator={"kind": "vnce"}) == []
-    [reason] = judge_table(ten_rows, estimator={"kind": "vnce", "preset": "paper"})
+# As many rows as K, h and c of three columns have numbers.
+TEN_ROWS = ["a,b,c", *(f"{good},{1 + row}" for row, good in enumerate(GOOD[:10]))]
+
+
+@pytest.mark.parametrize(
+    ("model", "estimator"),
+    [
+        ("truncated-gaussian", {"kind": "vnce", "preset": "paper"}),
+        ("gaussian", {"kind": "vnce"}),
+        ("gaussian", {"kind": "nce"}),
+    ],
+)
+def test_where_there_is_no_penalty_to_choose_auto_means_none_and_is_not_advised(
+    model: str, estimator: dict[str, Any]
+) -> None:
+    assert judge_table(TEN_ROWS, estimator={"kind": "vnce"}) == []
+    request = {"model": {"kind": model}, "estimator": estimator}
+    [reason] = judge_table(TEN_ROWS, **request)
     assert reason.pointer == "/estimator/penalty"
+    assert "auto" not in reason.message
+    request["estimator"] = {**estimator, "penalty": 0.03}
+    assert judge_table(TEN_ROWS, **request) == []
+
+
+def test_strengths_to_choose_from_that_are_too_weak_are_named_by_position() -> None:
+    estimator = {"kind": "vnce", "penalties": [1.0, 0.029, 0.03, 1e-6]}
+    reasons = judge_table(TEN_ROWS, estimator=estimator)
+    pointers = [reason.pointer for reason in reasons]
+    assert pointers == ["/estimator/penalties/1", "/estimator/penalties/3"]
+    assert judge(with_cells(), estimator=estimator) == []
 
 
 def test_one_variable_makes_no_network() -> None:
