@@ -38,7 +38,9 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="How long a worker owns a job without a heartbeat."
     )
     heartbeat_seconds: float = Field(
-        default=5.0, gt=0, description="How often a running job renews its lease."
+        default=1.0,
+        gt=0,
+        description="How often a running job renews its lease and hears whether to stop.",
     )
     max_attempts: int = Field(default=3, ge=1, description="Claims of a job before it fails.")
     cancel_grace_seconds: float = Field(

@@ -19,6 +19,8 @@ PUBLISH_RETRIES = 1
 TIME_LIMIT_MARGIN_SECONDS = 600
 # A new process costs a fork and bounds what any library leaks.
 JOBS_PER_PROCESS = 100
+# A process that has held more than this share of what a job may hold gives way to a new one.
+HELD_SHARE = 0.5
 
 
 def create_celery(settings: WorkerSettings) -> Celery:
@@ -50,6 +52,7 @@ def create_celery(settings: WorkerSettings) -> Celery:
         },
         worker_concurrency=settings.concurrency,
         worker_max_tasks_per_child=JOBS_PER_PROCESS,
+        worker_max_memory_per_child=_kilobytes_per_child(settings.job_memory_bytes),
         # Take a message only when a process is free: a job must not wait behind a long one
         # while another worker idles.
         worker_prefetch_multiplier=1,
@@ -62,6 +65,12 @@ def create_celery(settings: WorkerSettings) -> Celery:
         worker_redirect_stdouts=False,
     )
     return app
+
+
+def _kilobytes_per_child(job_memory_bytes: int | None) -> int | None:
+    if job_memory_bytes is None:
+        return None
+    return max(1, int(HELD_SHARE * job_memory_bytes) // 1024)
 
 
 def _kombu_url(broker_url: str) -> str:

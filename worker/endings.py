@@ -15,12 +15,13 @@ from worker.experiments import Split
 
 
 class StopReason(StrEnum):
-    """Why a fit was told to stop before its end."""
+    """Why an attempt stopped before its end."""
 
     CANCEL_REQUESTED = "cancel-requested"
     TIME_LIMIT = "time-limit"
     SHUTDOWN = "shutdown"
     LEASE_LOST = "lease-lost"
+    OUT_OF_MEMORY = "out-of-memory"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The work was stopped from outside."""
+    """The work was stopped before its end."""
 
     reason: StopReason
 
@@ -87,6 +88,11 @@ def _record_stop(session: Session, claim: Claim, reason: StopReason) -> bool:
             return leases.release(session, job_id, token)
         case StopReason.LEASE_LOST:
             return False
+        case StopReason.OUT_OF_MEMORY:
+            # Its process or its machine may have been short of memory for reasons not its own.
+            if claim.attempt < claim.max_attempts:
+                return leases.retry(session, job_id, token)
+            return leases.fail(session, job_id, token, _out_of_memory(claim))
         case _:
             assert_never(reason)
 
@@ -114,6 +120,15 @@ def problem_of(claim: Claim, code: ProblemCode, detail: str) -> Problem:
 def job_path(claim: Claim) -> str:
     """Return the job's address in the API."""
     return f"/v1/jobs/{claim.job_id}"
+
+
+def _out_of_memory(claim: Claim) -> Problem:
+    return problem_of(
+        claim,
+        ProblemCode.OUT_OF_MEMORY,
+        f"The job needed more memory than its worker may use, in each of {claim.attempt} attempts. "
+        "Try fewer variables or rows, or a smaller `noise_ratio`.",
+    )
 
 
 def _ran_too_long(claim: Claim) -> Problem:

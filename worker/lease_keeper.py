@@ -12,6 +12,7 @@ from service.jobs import leases
 from service.jobs.leases import Claim, Progress
 from vnce_engine.result import FitStep
 from worker.endings import Stopped, StopReason, record
+from worker.memory import resident_bytes
 from worker.patience import UNREACHABLE, patiently
 from worker.settings import WorkerSettings
 
@@ -26,7 +27,7 @@ class LeaseKeeper:
     The fit calls `report` at each of its steps and stops when that returns True; `stop_reason`
     says why. Torch and BLAS let go of the interpreter, so the thread also runs during long calls.
     A fit that does not stop within the grace period is ended with its process, after the job's
-    end was written.
+    end was written; one that holds too much memory is ended without grace.
 
     A heartbeat that the database does not answer is tried again at the next turn, for as long as
     the fit runs: only the database can say that the lease is lost.
@@ -87,7 +88,8 @@ class LeaseKeeper:
             self._decide(now - started)
             if self.stop_reason is not None:
                 stopped = stopped or now
-                if now - stopped > self._settings.cancel_grace_seconds:
+                eats_memory = self.stop_reason is StopReason.OUT_OF_MEMORY
+                if eats_memory or now - stopped > self._settings.cancel_grace_seconds:
                     self._give_up(self.stop_reason)
                     return
 
@@ -123,15 +125,24 @@ class LeaseKeeper:
             self.stop_reason = StopReason.SHUTDOWN
         elif seconds_run > self._settings.job_seconds:
             self.stop_reason = StopReason.TIME_LIMIT
+        elif self._holds_too_much():
+            self.stop_reason = StopReason.OUT_OF_MEMORY
+
+    def _holds_too_much(self) -> bool:
+        limit = self._settings.job_memory_bytes
+        held = None if limit is None else resident_bytes()
+        return limit is not None and held is not None and held > limit
 
     def _give_up(self, reason: StopReason) -> None:
-        logger.warning("job %s: did not stop (%s), ending its process", self._claim.job_id, reason)
+        logger.warning("job %s: ending its process (%s)", self._claim.job_id, reason)
 
         def write_end() -> None:
             with self._database.transaction() as session:
                 record(session, self._claim, Stopped(reason))
 
+        # What eats memory must not go on while the database is away; its lease then runs out.
+        patience = 0 if reason is StopReason.OUT_OF_MEMORY else self._settings.lease_seconds
         try:
-            patiently(write_end, self._settings.lease_seconds)
+            patiently(write_end, patience)
         finally:
             self._end_process()

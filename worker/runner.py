@@ -16,6 +16,7 @@ from worker.endings import (
     Ending,
     Failed,
     Stopped,
+    StopReason,
     Succeeded,
     in_words,
     job_path,
@@ -47,8 +48,9 @@ def run_job(
 
     The message that led here may be old or repeated, and the process may die at any line: what
     was written decides. `end_process` is called when a fit does not stop for a cancel, a time
-    limit or a shutdown. Raises the database's error if that stays away longer than
-    `settings.finish_seconds`; the lease then runs out and the job goes to another worker.
+    limit or a shutdown, and at once when it holds too much memory. Raises the database's error if
+    that stays away longer than `settings.finish_seconds`; the lease then runs out and the job goes
+    to another worker.
     """
     claim = patiently(lambda: _claim(database, job_id, settings), settings.finish_seconds)
     if claim is None:
@@ -93,7 +95,8 @@ def _attempt(
         raise
     except Exception as error:
         if _is_out_of_memory(error):
-            return Failed(_out_of_memory(claim))
+            logger.warning("job %s: out of memory: %s", claim.job_id, error)
+            return Stopped(StopReason.OUT_OF_MEMORY)
         logger.exception("job %s: attempt %d met a mistake of ours", claim.job_id, claim.attempt)
         return Failed(_our_mistake(claim))
 
@@ -122,15 +125,6 @@ def _is_out_of_memory(error: Exception) -> bool:
     # torch reports a failed allocation on the CPU as a plain RuntimeError.
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-    )
-
-
-def _out_of_memory(claim: Claim) -> Problem:
-    return problem_of(
-        claim,
-        ProblemCode.OUT_OF_MEMORY,
-        "The fit needed more memory than its worker has. Try fewer variables or rows, or a "
-        "smaller `noise_ratio`.",
     )
 
 

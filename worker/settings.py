@@ -21,6 +21,12 @@ class WorkerSettings(Settings):
     job_seconds: float = Field(
         default=6 * 3600, gt=0, description="How long one attempt may run before the job fails."
     )
+    job_memory_bytes: int | None = Field(
+        default=None,
+        gt=0,
+        description="Resident memory that the process of a job may reach, its libraries (about "
+        "400 MB) included, before the attempt is ended; watched on Linux only.",
+    )
     progress_seconds: float = Field(
         default=0.5, gt=0, description="How often a running job's progress is stored, at most."
     )

@@ -19,6 +19,7 @@ from service.identifiers import new_id
 from service.jobs import family, outbox
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
+from service.metrics import job_counts
 from service.problems import Problem
 
 
@@ -35,6 +36,8 @@ class Claim:
     is_split: bool
     # Pairs of names: what the estimate is to be scored against.
     ground_truth: list[list[str]] | None
+    # The request that submitted it.
+    request_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,13 +95,16 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
         .returning(
             JobRecord.attempt,
             JobRecord.max_attempts,
+            JobRecord.kind,
             JobRecord.spec,
             JobRecord.is_split,
             JobRecord.ground_truth,
+            JobRecord.request_id,
         )
     ).one_or_none()
     if taken is None:
         return None
+    job_counts.claimed(session, taken.kind)
     return Claim(
         job_id=job_id,
         token=token,
@@ -107,6 +113,7 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
         spec=spec_of(taken.spec),
         is_split=taken.is_split,
         ground_truth=taken.ground_truth,
+        request_id=taken.request_id,
     )
 
 
@@ -142,6 +149,7 @@ def succeed(session: Session, job_id: str, token: str) -> bool:
         .returning(JobRecord.state)
     ).scalar_one_or_none()
     if ended is not None:
+        job_counts.finished(session, [job_id])
         family.part_ended(session, job_id)
     return ended == JobState.SUCCEEDED
 
@@ -162,12 +170,16 @@ def split(session: Session, job_id: str, token: str, parts: Sequence[JobSpec]) -
             is_split=case((was_cancelled, False), else_=True),
             attempt=JobRecord.attempt - 1,
         )
-        .returning(JobRecord.state, JobRecord.max_attempts, JobRecord.tag)
+        .returning(JobRecord.state, JobRecord.max_attempts, JobRecord.tag, JobRecord.request_id)
     ).one_or_none()
     if divided is None:
         return False
     if divided.state == JobState.RUNNING:
-        family.add_parts(session, job_id, parts, divided.max_attempts, divided.tag)
+        family.add_parts(
+            session, job_id, parts, divided.max_attempts, divided.tag, divided.request_id
+        )
+    else:
+        job_counts.finished(session, [job_id])
     return True
 
 
@@ -186,6 +198,15 @@ def release(session: Session, job_id: str, token: str) -> bool:
 
     It waits for another worker, or ends cancelled if that was asked for meanwhile.
     """
+    return _hand_back(session, job_id, token, attempt=JobRecord.attempt - 1)
+
+
+def retry(session: Session, job_id: str, token: str) -> bool:
+    """Hand the job back for another attempt, as `release` does; this one counts."""
+    return _hand_back(session, job_id, token)
+
+
+def _hand_back(session: Session, job_id: str, token: str, **values: Any) -> bool:
     was_cancelled = JobRecord.cancel_requested_at.is_not(None)
     state = session.execute(
         _update(*_is_held(job_id, token))
@@ -198,13 +219,14 @@ def release(session: Session, job_id: str, token: str) -> bool:
                 else_=JobState.QUEUED,
             ),
             finished_at=case((was_cancelled, now()), else_=None),
-            attempt=JobRecord.attempt - 1,
             progress=null(),
             progress_at=None,
+            **values,
         )
         .returning(JobRecord.state)
     ).scalar_one_or_none()
     if state == JobState.CANCELLED:
+        job_counts.finished(session, [job_id])
         family.part_ended(session, job_id)
     elif state is not None:
         outbox.wake(session, [job_id])
@@ -219,6 +241,7 @@ def _end(session: Session, job_id: str, token: str, state: JobState, **values: A
     )
     if ended.one_or_none() is None:
         return False
+    job_counts.finished(session, [job_id])
     family.part_ended(session, job_id)
     return True
 

@@ -39,8 +39,9 @@ def make_keeper(
             "end_process": options.pop("end_process", lambda: None),
         }
         on = options.pop("database", database)
+        held = options.pop("claim", claim)
         fast = {"heartbeat_seconds": 0.02, "progress_seconds": 0.02, "cancel_grace_seconds": 30}
-        return LeaseKeeper(on, claim, WorkerSettings(**(fast | options)), **hooks)
+        return LeaseKeeper(on, held, WorkerSettings(**(fast | options)), **hooks)
 
     return make
 
@@ -155,6 +156,31 @@ def test_a_fit_that_does_not_stop_ends_with_its_process_after_its_end_was_writte
     with make_keeper(cancel_grace_seconds=0.05, end_process=end_process, **hooks):
         assert ended.wait(10)
     assert (seen[0].state, seen[0].attempt) == (state, attempt)
+
+
+@pytest.mark.parametrize(("num_retries", "state"), [(0, JobState.QUEUED), (2, JobState.FAILED)])
+def test_a_fit_that_holds_too_much_memory_ends_with_its_process_without_grace(
+    make_keeper: MakeKeeper,
+    claim: Claim,
+    database: Database,
+    read_job: ReadJob,
+    num_retries: int,
+    state: JobState,
+) -> None:
+    for _ in range(num_retries):
+        with database.transaction() as session:
+            assert leases.retry(session, claim.job_id, claim.token)
+            again = leases.claim(session, claim.job_id, lease_seconds=30)
+            assert again is not None
+            claim = again
+    ended = threading.Event()
+    with make_keeper(
+        claim=claim, job_memory_bytes=1, cancel_grace_seconds=60, end_process=ended.set
+    ):
+        assert ended.wait(10)
+    job = read_job(claim.job_id)
+    assert (job.state, job.attempt, job.lease_token) == (state, 1 + num_retries, None)
+    assert state is JobState.QUEUED or (job.error or {})["code"] == "out-of-memory"
 
 
 def test_a_cancelled_fit_that_does_not_stop_is_cancelled_all_the_same(

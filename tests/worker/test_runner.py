@@ -128,7 +128,7 @@ def test_two_workers_with_one_message_make_one_attempt(
     def count(request: EstimationRequest, on_step: OnStep) -> Outcome:
         runs.append(request.dataset.id)
         time.sleep(0.1)
-        raise MemoryError
+        raise KeyError
 
     workers = [threading.Thread(target=run, kwargs={"estimate": count}) for _ in range(5)]
     for worker in workers:
@@ -181,13 +181,17 @@ def torch_runs_out_of_memory(request: EstimationRequest, on_step: OnStep) -> Out
 
 
 @pytest.mark.parametrize("allocate", [python_runs_out_of_memory, torch_runs_out_of_memory])
-def test_a_fit_that_needs_too_much_memory_fails_saying_so(
+def test_a_fit_that_needs_too_much_memory_is_tried_again_and_then_fails_saying_so(
     run: Run, job_id: str, read_job: ReadJob, allocate: Callable[..., Outcome]
 ) -> None:
+    for attempt in (1, 2):
+        run(estimate=allocate)
+        job = read_job(job_id)
+        assert (job.state, job.attempt, job.error) == ("queued", attempt, None)
     run(estimate=allocate)
     job = read_job(job_id)
     assert job.error is not None
-    assert (job.state, job.error["code"]) == ("failed", "out-of-memory")
+    assert (job.state, job.attempt, job.error["code"]) == ("failed", 3, "out-of-memory")
 
 
 def test_a_cancelled_job_ends_cancelled_without_a_result(

@@ -1,0 +1,20 @@
+"""What a process is said to hold is what the kernel knows."""
+
+import resource
+import sys
+
+import pytest
+
+from worker.memory import resident_bytes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process's memory")
+def test_a_large_allocation_is_seen_and_no_more_than_the_process_ever_held() -> None:
+    before = resident_bytes()
+    held = bytearray(b"x") * 50_000_000
+    after = resident_bytes()
+    assert before is not None
+    assert after is not None
+    assert after - before >= 0.95 * len(held)
+    # Linux gives the highest value in kilobytes.
+    assert after <= 1.05 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
