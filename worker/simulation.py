@@ -1,6 +1,6 @@
 """One simulation: a table drawn from a truncated Gaussian of known graph, with holes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from typing import assert_never
 
@@ -11,9 +11,10 @@ from pyarrow import parquet
 
 from service.datasets.lifecycle import prepare
 from service.datasets.options import ReadLimits, ReadOptions
-from service.jobs.specs.simulation import SimulationSpec
+from service.jobs.specs.base import MIN_ROWS
+from service.jobs.specs.simulation import MIN_OBSERVED, SimulationSpec
 from service.jobs.vocabulary import SimulatedGraph, Transform
-from service.problems import ProblemError, problem_document
+from service.problems import ProblemCode, ProblemError, ProblemItem, problem_document
 from service.results.outcome import MadeDataset, Outcome
 from service.results.simulation_result import SimulationResult
 from vnce_engine.result import FitStep
@@ -35,7 +36,7 @@ def simulate(spec: SimulationSpec, limits: ReadLimits, on_step: OnStep) -> Outco
     """Draw the graph, the rows and then the holes from one generator of the spec's seed.
 
     Raises `FitCancelledError` if `on_step` asks to stop, and `JobFailedError` if the table is
-    larger than the service takes.
+    larger than the service takes, or if the holes leave nothing to learn from.
     """
     rng = np.random.default_rng(spec.seed)
     precision = _draw_of(spec.graph)(spec.n_variables, rng)
@@ -44,6 +45,7 @@ def simulate(spec: SimulationSpec, limits: ReadLimits, on_step: OnStep) -> Outco
     _report(on_step, "sample", 0.8)
     X = mask_completely_at_random(X, spec.missing_fraction, rng)
     names = [f"x{position}" for position in range(1, spec.n_variables + 1)]
+    _refuse_if_nothing_can_be_learnt(names, X)
     edges = [[names[i], names[j]] for i, j in np.argwhere(np.triu(precision, k=1) != 0)]
     try:
         data = prepare(_parquet(names, X), spec.name, ReadOptions(), limits)
@@ -77,6 +79,30 @@ def _draw_of(graph: SimulatedGraph) -> Draw:
             return hub_precision
         case _ as unknown:
             assert_never(unknown)
+
+
+def _refuse_if_nothing_can_be_learnt(names: Sequence[str], X: NDArray[np.float64]) -> None:
+    """Raise `JobFailedError` unless any estimator could take the table X (n, d), NaN a hole."""
+    observed = ~np.isnan(X)
+    errors = []
+    for name, column, is_there in zip(names, X.T, observed.T, strict=True):
+        num_values = len(np.unique(column[is_there]))
+        if num_values < MIN_OBSERVED:
+            message = f"{MIN_OBSERVED} cells that differ are needed at least, got {num_values}."
+            errors.append(ProblemItem(message=message, column=name))
+    num_rows = int(observed.any(axis=1).sum())
+    if num_rows < MIN_ROWS:
+        message = f"{MIN_ROWS} rows with a cell are needed at least, got {num_rows}."
+        errors.append(ProblemItem(message=message))
+    if errors:
+        raise JobFailedError(
+            problem_document(
+                ProblemCode.INCOMPATIBLE_MODEL,
+                "The holes leave too few cells to learn anything from; see `errors`. Ask for a "
+                "smaller missing_fraction, for more rows, or for another seed.",
+                errors=errors,
+            )
+        )
 
 
 def _report(on_step: OnStep, stage: str, fraction: float) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from service.datasets.schemas import ColumnSummary, DatasetSummary
+from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     GaussianEmEstimatorCreate,
@@ -34,8 +35,6 @@ from service.jobs.vocabulary import (
 )
 from service.problems import ProblemItem
 
-# The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
-MIN_ROWS = 6
 # The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
 WEAKEST_SAFE_PENALTY = {
     PenaltyKind.ADAPTIVE: 0.03,

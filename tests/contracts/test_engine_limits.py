@@ -3,6 +3,7 @@
 import pytest
 
 from service.jobs import compatibility
+from service.jobs.specs import base as specs_base
 from service.jobs.specs import contrastive as specs
 from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
@@ -11,7 +12,7 @@ from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 
 
 def test_least_number_of_rows() -> None:
-    assert compatibility.MIN_ROWS == observations.MIN_ROWS
+    assert specs_base.MIN_ROWS == observations.MIN_ROWS
 
 
 @pytest.mark.parametrize("kind", list(PenaltyKind))

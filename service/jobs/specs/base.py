@@ -7,6 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
 MAX_FIELDS = 100
+# The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
+MIN_ROWS = 6
 
 
 def _is_text(value: str) -> str:

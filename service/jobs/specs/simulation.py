@@ -4,10 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from service.jobs.specs.base import Label, RequestModel, Seed, SeedChoice, SpecModel, Tag
+from service.jobs.specs.base import MIN_ROWS, Label, RequestModel, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import SimulatedGraph
 
 MAX_CELLS = 20_000_000
+# Any estimator needs as many observed cells in a column, and they have to differ.
+MIN_OBSERVED = 2
 
 Graph = Annotated[
     SimulatedGraph,
@@ -21,7 +23,8 @@ NumVariables = Annotated[
     int, Field(strict=True, ge=3, le=500, description="Variables, from 3 to 500.")
 ]
 NumRows = Annotated[
-    int, Field(strict=True, ge=1, le=1_000_000, description="Rows, from 1 to 1000000.")
+    int,
+    Field(strict=True, ge=MIN_ROWS, le=1_000_000, description="Rows, from 6 to 1000000."),
 ]
 MissingFraction = Annotated[
     float,
@@ -29,7 +32,9 @@ MissingFraction = Annotated[
         strict=True,
         ge=0,
         lt=1,
-        description="Share of cells that are discarded completely at random, from 0 to below 1.",
+        description="Share of cells that are discarded completely at random, from 0 to below 1. "
+        "What is left has to be a table to learn from: in every column two cells that differ, and "
+        "6 rows with a cell; the job fails where the holes fall otherwise.",
     ),
 ]
 DatasetName = Annotated[
@@ -56,6 +61,18 @@ class SimulationJobCreate(RequestModel):
             raise ValueError(f"n_variables times n_rows is {MAX_CELLS} at most.")
         return self
 
+    @model_validator(mode="after")
+    def _leaves_something_to_learn_from(self) -> Self:
+        num_cells = self.n_variables * self.n_rows
+        num_observed = num_cells - round(self.missing_fraction * num_cells)
+        if num_observed < MIN_OBSERVED * self.n_variables:
+            raise ValueError(
+                f"missing_fraction {self.missing_fraction:g} leaves {num_observed} of {num_cells} "
+                f"cells, and {self.n_variables} columns need {MIN_OBSERVED} each at least: "
+                "discard fewer, or draw more rows."
+            )
+        return self
+
 
 class SimulationSpec(SpecModel):
     """One simulation with every choice made."""
@@ -63,7 +80,8 @@ class SimulationSpec(SpecModel):
     kind: Literal["simulation"] = Field(description="The job's kind.")
     graph: Graph
     n_variables: NumVariables
-    n_rows: NumRows
+    # Jobs of earlier releases may have asked for fewer.
+    n_rows: Annotated[int, Field(ge=1, description="Rows.")]
     missing_fraction: MissingFraction
     name: Annotated[str, Field(description="Name of the data set.")]
     seed: Seed

@@ -6,7 +6,8 @@ import pytest
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
-from service.jobs.compatibility import MIN_ROWS, num_parameters, reasons_against
+from service.jobs.compatibility import num_parameters, reasons_against
+from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.problems import ProblemItem
 from service.settings import Settings
