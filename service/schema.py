@@ -12,10 +12,19 @@ from service import blobs
 from service.database import Database, Record
 from service.datasets import records as dataset_records
 from service.jobs import records as job_records
+from service.metrics import counters
 from service.results import records as result_records
+from service.workers import records as worker_records
 
 # Importing a module of records declares its tables in the metadata.
-RECORD_MODULES = (blobs, dataset_records, job_records, result_records)
+RECORD_MODULES = (
+    blobs,
+    dataset_records,
+    job_records,
+    result_records,
+    worker_records,
+    counters,
+)
 METADATA = Record.metadata
 MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -1,5 +1,6 @@
 """Submission, polling, cancelling and deleting of jobs."""
 
+import logging
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -21,6 +22,8 @@ from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_
 from service.paging import CursorQuery, LimitQuery
 from service.problems import ProblemCode
 from service.results.access import NO_RESULT
+
+logger = logging.getLogger("service")
 
 # Why a request may not be met; those of `NO_RESULT` concern the estimation that is to be scored.
 _REFUSALS = (
@@ -93,13 +96,16 @@ _ACCEPTED: Responses = {
 )
 def create_job(
     body: JobCreate,
+    request: Request,
     response: Response,
     database: DatabaseDep,
     settings: SettingsDep,
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
     """Accept a job; it is queued and runs as soon as a worker is free."""
-    job, is_new = _accept(database, body, settings.max_attempts, idempotency_key)
+    request_id = request.state.request_id
+    job, is_new = _accept(database, body, settings.max_attempts, idempotency_key, request_id)
+    logger.info("job %s: %s", job.id, "accepted" if is_new else "found by its Idempotency-Key")
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     if not is_new:
         response.status_code = 200
@@ -109,14 +115,19 @@ def create_job(
 
 
 def _accept(
-    database: Database, body: JobCreate, max_attempts: int, client_key: str | None
+    database: Database,
+    body: JobCreate,
+    max_attempts: int,
+    client_key: str | None,
+    request_id: str,
 ) -> tuple[JobRecord, bool]:
     key = None if client_key is None else lifecycle.idempotency_key(client_key, body)
     with database.transaction() as session:
         replay = None if key is None else lifecycle.find_replay(session, key)
         if replay is not None:
             return replay, False
-        return lifecycle.submit(session, planning.plan(session, body), max_attempts, key)
+        plan = planning.plan(session, body)
+        return lifecycle.submit(session, plan, max_attempts, key, request_id)
 
 
 @validation_router.post(

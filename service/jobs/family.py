@@ -17,6 +17,7 @@ from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec
+from service.metrics import job_counts
 
 STAGE = "parts"
 # Share of a parent's work that its parts are; splitting and putting together are the rest.
@@ -55,7 +56,12 @@ def waits() -> ColumnElement[bool]:
 
 
 def add_parts(
-    session: Session, parent_id: str, parts: Sequence[JobSpec], max_attempts: int, tag: str | None
+    session: Session,
+    parent_id: str,
+    parts: Sequence[JobSpec],
+    max_attempts: int,
+    tag: str | None,
+    request_id: str | None,
 ) -> None:
     """Store a queued job and its message for every part; without any the parent is woken."""
     rows = [
@@ -66,12 +72,14 @@ def add_parts(
             "spec": part.model_dump(mode="json"),
             "parent_id": parent_id,
             "tag": tag,
+            "request_id": request_id,
             "max_attempts": max_attempts,
         }
         for part in parts
     ]
     if rows:
         session.execute(insert(JobRecord), rows)
+        job_counts.submitted(session, [part.kind for part in parts])
         outbox.wake(session, [str(row["id"]) for row in rows])
         _note_progress(session, parent_id)
     else:

@@ -17,6 +17,7 @@ from service.jobs.plans import Plan
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
 from service.jobs.specs import JobCreate
+from service.metrics import job_counts
 from service.problems import ProblemCode, ProblemError
 from service.results import repository as results
 
@@ -53,11 +54,16 @@ def find_replay(session: Session, key: IdempotencyKey) -> JobRecord | None:
 
 
 def submit(
-    session: Session, plan: Plan, max_attempts: int, key: IdempotencyKey | None
+    session: Session,
+    plan: Plan,
+    max_attempts: int,
+    key: IdempotencyKey | None,
+    request_id: str | None = None,
 ) -> tuple[JobRecord, bool]:
     """Store the planned job in state `queued`; return it and whether it is new.
 
     Of concurrent submissions under one key one makes the job, and the others are handed it.
+    What workers log about the job names the request `request_id`.
     """
     job = JobRecord(
         id=new_id("job"),
@@ -67,6 +73,7 @@ def submit(
         dataset_id=None if plan.data is None else plan.data.dataset_id,
         ground_truth=plan.ground_truth,
         tag=plan.spec.tag,
+        request_id=request_id,
         max_attempts=max_attempts,
     )
     try:
@@ -84,6 +91,7 @@ def submit(
             raise
         return made, False
     outbox.wake(session, [job.id])
+    job_counts.submitted(session, [job.kind])
     session.refresh(job)  # the database has set its times
     return job, True
 

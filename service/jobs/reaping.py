@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from service.clock import now
 from service.jobs import family, outbox
 from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.metrics import job_counts
 from service.problems import ProblemCode, problem_document
 
 
@@ -27,6 +28,7 @@ def requeue_expired(session: Session) -> Reaped:
     """
     cancelled = _cancel_expired(session)
     failed = _fail_expired(session)
+    job_counts.finished(session, [*cancelled, *failed])
     for job_id in (*cancelled, *failed):
         family.part_ended(session, job_id)
     requeued = session.scalars(
@@ -44,7 +46,10 @@ def requeue_expired(session: Session) -> Reaped:
         .execution_options(synchronize_session=False)
     ).all()
     outbox.wake(session, requeued)
-    return Reaped(requeued=list(requeued), failed=failed, cancelled=cancelled)
+    reaped = Reaped(requeued=list(requeued), failed=failed, cancelled=cancelled)
+    for outcome, job_ids in vars(reaped).items():
+        job_counts.lost(session, outcome, len(job_ids))
+    return reaped
 
 
 def resend_stale(session: Session, older_than_seconds: float) -> list[str]:

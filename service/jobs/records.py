@@ -45,6 +45,8 @@ class JobRecord(Record):
     # What the estimate is to be scored against: the data set's graph when the job was submitted.
     ground_truth: Mapped[list[list[str]] | None] = mapped_column(JSON(none_as_null=True))
     tag: Mapped[str | None] = mapped_column(index=True)
+    # The X-Request-ID of its submission: what the worker logs about it names the request.
+    request_id: Mapped[str | None] = mapped_column(String(64))
 
     created_at: Mapped[float] = mapped_column(default=now())
     # When its latest wake-up message was written.

@@ -10,6 +10,7 @@ from service.identifiers import is_id
 from service.jobs import family
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.vocabulary import JobKind
+from service.metrics import job_counts
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,11 @@ def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
                 else_=JobRecord.cancel_requested_at,
             ),
         )
-        .returning(JobRecord.id)
+        .returning(JobRecord.id, JobRecord.state)
         .execution_options(synchronize_session=False)
-    )
-    return changed.first() is not None
+    ).all()
+    job_counts.finished(session, [job.id for job in changed if job.state == JobState.CANCELLED])
+    return bool(changed)
 
 
 def remove_if_terminal(session: Session, job_id: str) -> bool:

@@ -1,0 +1,1 @@
+"""The processes that carry messages and run jobs, as they tell of themselves."""
