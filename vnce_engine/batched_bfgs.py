@@ -14,6 +14,8 @@ _MAX_HALVINGS = 30
 
 # Takes parameters (a, p) and the numbers (a,) of the problems they belong to; returns (a,).
 Objective = Callable[[Tensor, Tensor], Tensor]
+# Hears the values (b,) after every iteration; whatever it raises ends the climb.
+OnIteration = Callable[[Tensor], None]
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,16 @@ class Maxima:
     """bool (b,): whether the gradient vanishes."""
 
 
-def maximise(objective: Objective, start: Tensor, max_iterations: int = 200) -> Maxima:
+def maximise(
+    objective: Objective,
+    start: Tensor,
+    max_iterations: int = 200,
+    on_iteration: OnIteration | None = None,
+) -> Maxima:
     """Raise b smooth objectives of p parameters each from `start` (b, p), by automatic gradients.
 
     A problem whose step brings no increase any more stays where it is. A trial point where the
-    objective is not finite counts as infinitely bad.
+    objective is not finite counts as infinitely bad. `on_iteration` hears of every iteration.
     """
     num_problems, p = start.shape
     best = start.detach().clone()
@@ -59,6 +66,8 @@ def maximise(objective: Objective, start: Tensor, max_iterations: int = 200) -> 
         best[rows] += step
         value, new_gradient = _value_and_gradient(objective, best[rows], rows)
         values[rows] = value
+        if on_iteration is not None:
+            on_iteration(values.clone())
         inverse = _updated(inverse, step, gradient - new_gradient)
         gradient = new_gradient
     return Maxima(best, values, converged)

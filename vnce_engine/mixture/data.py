@@ -10,7 +10,7 @@ from vnce_engine.mixture.model import KNOWN_SIGMA
 
 @dataclass(frozen=True)
 class MixtureData:
-    """Samples of b mixtures and as much noise for each."""
+    """Samples of b mixtures and noise for each."""
 
     x: Tensor
     """(b, n)"""
@@ -18,6 +18,11 @@ class MixtureData:
     """(b, m): noise"""
     noise_scale: Tensor
     """(b,): the noise's standard deviation"""
+
+    @property
+    def nu(self) -> float:
+        """Noise values per value of data."""
+        return self.y.shape[1] / self.x.shape[1]
 
     def of(self, mixtures: Tensor) -> "MixtureData":
         """Return the samples of the mixtures of these numbers (a,), which may repeat."""

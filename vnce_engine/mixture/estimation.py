@@ -5,21 +5,21 @@ Source: Rhodes and Gutmann (2019), Section 4.2 and the appendix on its experimen
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from vnce_engine.batched_bfgs import Objective, maximise
-from vnce_engine.mixture import objectives
 from vnce_engine.mixture.data import MixtureData
-from vnce_engine.mixture.model import log_bernoulli, log_noise, log_phi, true_log_partition
+from vnce_engine.mixture.methods import UNNORMALISED as METHODS
+from vnce_engine.mixture.methods import Method, log_partition
+from vnce_engine.mixture.model import true_log_partition
+
+__all__ = ["LOCAL_GAP", "METHODS", "MixtureEstimates", "estimate", "random_starts"]
 
 # Nats a row below the best known optimum from which an optimum counts as a local one.
 LOCAL_GAP = 1e-5
-# Noise rows a data row.
-NU = 1.0
 # theta's starting values lie between these, far to both sides of the truth.
 _LOWEST_START, _HIGHEST_START = 0.2, 20.0
 
@@ -38,70 +38,8 @@ class MixtureEstimates:
     """(b,): share of single starts that end in such an optimum"""
 
 
-@dataclass(frozen=True)
-class Method:
-    """An estimator as an objective of its parameters, the first of which is log theta."""
-
-    num_parameters: int
-    objective: Callable[[Tensor, MixtureData], Tensor]
-    """Of parameters (b, p) and data, (b,)."""
-    log_partition: Callable[[Tensor], Tensor]
-    """Read c (b,) from parameters."""
-    exact: Callable[[Tensor], Tensor]
-    """Parameters (b, p) of the mixtures with these theta (b,): where the optimum ought to be."""
-
-
-def _log_densities(parameters: Tensor, data: MixtureData) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    theta, c = parameters[:, 0].exp(), parameters[:, 1]
-    return (
-        log_phi(theta, c, data.x),
-        log_phi(theta, c, data.y),
-        log_noise(data.noise_scale, data.x),
-        log_noise(data.noise_scale, data.y),
-    )
-
-
-def _nce(parameters: Tensor, data: MixtureData) -> Tensor:
-    return objectives.nce(*_log_densities(parameters, data), nu=NU)
-
-
-def _vnce(parameters: Tensor, data: MixtureData) -> Tensor:
-    of_x, of_y, noise_x, noise_y = _log_densities(parameters, data)
-    log_q = log_bernoulli(parameters[:, 2:], data.x)
-    return objectives.vnce(of_x, log_q, of_y, noise_x, noise_y, nu=NU)
-
-
-def _log_likelihood(parameters: Tensor, data: MixtureData) -> Tensor:
-    theta = parameters[:, 0].exp()
-    c = true_log_partition(theta)
-    return log_phi(theta, c, data.x).logsumexp(dim=0).mean(dim=-1)
-
-
-def _exact_nce(theta: Tensor) -> Tensor:
-    return torch.stack([theta.log(), true_log_partition(theta)], dim=1)
-
-
-def _exact_vnce(theta: Tensor) -> Tensor:
-    # The posterior's logit of z = 1 against z = 0 is x²/2 (1/theta² - 1/sigma_1²), sigma_1 = 1.
-    zero = torch.zeros_like(theta)
-    quadratic = 0.5 * (theta**-2 - 1)
-    return torch.cat([_exact_nce(theta), torch.stack([zero, zero, quadratic], dim=1)], dim=1)
-
-
-METHODS: dict[str, Method] = {
-    "VNCE": Method(5, _vnce, lambda parameters: parameters[:, 1], _exact_vnce),
-    "NCE": Method(2, _nce, lambda parameters: parameters[:, 1], _exact_nce),
-    "MLE": Method(
-        1,
-        _log_likelihood,
-        lambda parameters: true_log_partition(parameters[:, 0].exp()),
-        lambda theta: theta.log().unsqueeze(1),
-    ),
-}
-
-
 def random_starts(num: int, c_range: tuple[float, float], generator: torch.Generator) -> Tensor:
-    """Return starting points (num, 5) of VNCE; the first columns serve the other estimators.
+    """Return starting points (num, 5): values of all parameters that any method has.
 
     theta is log-uniform from 0.2 to 20, c uniform over `c_range`, the weights of q standard normal,
     that of x² a tenth of it.
@@ -122,8 +60,9 @@ def estimate(
     optimum: one more than `LOCAL_GAP` below the best that any start, the truth's too, has led to.
     """
     num_starts, num_mixtures = starts.shape[:2]
-    p = method.num_parameters
-    points = torch.cat([starts[:, :, :p], method.exact(true_theta).unsqueeze(0)]).reshape(-1, p)
+    places = list(method.places)
+    p = len(places)
+    points = torch.cat([starts, _exact(true_theta).unsqueeze(0)])[:, :, places].reshape(-1, p)
     found = maximise(_of(method, data, num_mixtures), points)
     values = found.values.view(num_starts + 1, num_mixtures)
     best_known = values.max(dim=0).values
@@ -132,10 +71,18 @@ def estimate(
     chosen = parameters[kept, torch.arange(num_mixtures)]
     return MixtureEstimates(
         theta=chosen[:, 0].exp(),
-        log_partition=method.log_partition(chosen),
+        log_partition=log_partition(method, chosen),
         is_local=kept_value < best_known - LOCAL_GAP,
         local_share=(values[:-1] < best_known - LOCAL_GAP).double().mean(dim=0),
     )
+
+
+def _exact(theta: Tensor) -> Tensor:
+    """Return all parameters (b, 5) of the mixtures with these theta (b,), q at the posterior."""
+    # The posterior's logit of z = 1 against z = 0 is x²/2 (1/theta² - 1/sigma_1²), sigma_1 = 1.
+    zero = torch.zeros_like(theta)
+    quadratic = 0.5 * (theta**-2 - 1)
+    return torch.stack([theta.log(), true_log_partition(theta), zero, zero, quadratic], dim=1)
 
 
 def _of(method: Method, data: MixtureData, num_mixtures: int) -> Objective:
