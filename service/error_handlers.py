@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import security_headers
+from service import logs, security_headers
 from service.database import is_storage_full
 from service.problems import (
     KINDS,
@@ -39,7 +39,7 @@ logger = logging.getLogger("service")
 
 
 class RequestIdMiddleware:
-    """Give every request an id, in its scope and in its answer's `X-Request-ID`."""
+    """Give every request an id: in its scope, its answer's `X-Request-ID` and what is logged."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -60,7 +60,8 @@ class RequestIdMiddleware:
                 ]
             await send(message)
 
-        await self.app(scope, receive, send_with_id)
+        with logs.bound(request_id=request_id):
+            await self.app(scope, receive, send_with_id)
 
 
 def install(app: FastAPI) -> None:

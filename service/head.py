@@ -24,4 +24,8 @@ class HeadMiddleware:
                 else:
                     await send(message)
 
-            await self.app({**scope, "method": "GET"}, receive, send_head)
+            inner = {**scope, "method": "GET"}
+            try:
+                await self.app(inner, receive, send_head)
+            finally:
+                scope["route"] = inner.get("route")  # for those outside, who log it

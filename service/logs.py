@@ -1,36 +1,89 @@
-"""Logs of the API in the stack: one line of JSON an event, on standard error."""
+"""Logs of every process of ours: one line of JSON an event, on standard error.
+
+Whatever is logged while a request is answered names the request, and while a job is run also the
+job, its attempt and the request that submitted it: see `bound`.
+"""
 
 import logging
+import os
+import re
+import sys
 
 import structlog
 
+# Context for a `with` statement: the fields that each event logged in its body carries, by name.
+bound = structlog.contextvars.bound_contextvars
 
-def configure() -> None:
-    """Send every logger's events, uvicorn's included, through one JSON formatter."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(formatter())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+# What a log record may carry as `extra`.
+EXTRA_FIELDS = (
+    "request_id",
+    "job_id",
+    "method",
+    "route",
+    "status",
+    "milliseconds",
+    "key_id",
+)
+_SECRETS = (
+    # The password of a URL.
+    (re.compile(r"(?<=://)([^\s:/?#@\"]*):[^\s@\"]+@"), r"\1:***@"),
+    # What comes after the scheme in an Authorization header.
+    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]+", re.IGNORECASE), r"\1 ***"),
+)
+
+
+def configure(process: str) -> None:
+    """Send every logger's events through one JSON formatter, named as this `process`'s.
+
+    Ours come from level INFO up, what libraries say from WARNING up. Celery's and uvicorn's own
+    handlers are taken out.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter(process))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(True)
     for name in ("uvicorn", "uvicorn.access", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # Migrations and health checks would fill the log.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for name in ("service", "worker", "uvicorn.error"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    # Requests are logged by `service.request_log`, with their ids.
+    logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
 
 
-def formatter() -> logging.Formatter:
-    """Return what turns a log record and its `extra` into a line of JSON."""
+def formatter(process: str) -> logging.Formatter:
+    """Return what turns a log record, its `extra` and its context into a line of JSON."""
+
+    def add_process(
+        logger: logging.Logger, name: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        # Asked for at each event: worker processes are forked.
+        return {**event, "process": process, "pid": os.getpid()}
+
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[
+            structlog.contextvars.merge_contextvars,
             structlog.stdlib.add_log_level,
             structlog.stdlib.add_logger_name,
-            structlog.stdlib.ExtraAdder(allow=["request_id"]),
+            structlog.stdlib.ExtraAdder(allow=EXTRA_FIELDS),
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            add_process,
         ],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(ensure_ascii=False),
+            _line,
         ],
     )
+
+
+_as_json = structlog.processors.JSONRenderer(ensure_ascii=False)
+
+
+def _line(logger: logging.Logger, name: str, event: structlog.typing.EventDict) -> str:
+    """Return the event as JSON, with passwords and tokens blotted out wherever they stand."""
+    line = str(_as_json(logger, name, event))
+    for pattern, replacement in _SECRETS:
+        line = pattern.sub(replacement, line)
+    return line

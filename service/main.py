@@ -7,12 +7,15 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
-from service import error_handlers, health, kinds, logs
+from service import error_handlers, health, kinds, logs, status
 from service.database import Database
 from service.datasets import endpoints as datasets
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
+from service.metrics import endpoints as metrics
+from service.metrics.requests import RequestMetrics
 from service.parameters import refuse_unknown_parameters
+from service.request_log import RequestLogMiddleware
 from service.results import endpoints as results
 from service.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
 from service.settings import Settings
@@ -45,6 +48,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.database = database
+    app.state.metrics = metrics.new_registry(database, settings)
     for router in (
         datasets.router,
         datasets.preview_router,
@@ -54,9 +58,11 @@ def create_app(settings: Settings) -> FastAPI:
     ):
         app.include_router(router, dependencies=[Depends(refuse_unknown_parameters)])
     # These take no parameters, and probes may add some of their own.
-    for router in (kinds.router, health.router):
+    for router in (kinds.router, health.router, status.router, metrics.router):
         app.include_router(router)
+    # From the innermost to the outermost.
     app.add_middleware(HeadMiddleware)
+    app.add_middleware(RequestLogMiddleware, metrics=RequestMetrics(app.state.metrics))
     error_handlers.install(app)
     app.add_middleware(SecurityHeadersMiddleware)
     return app
@@ -67,5 +73,5 @@ def create_app_from_environment() -> FastAPI:
 
     For the stack: `uvicorn --factory service.main:create_app_from_environment`.
     """
-    logs.configure()
+    logs.configure("api")
     return create_app(Settings())

@@ -5,8 +5,10 @@ from typing import Any
 
 from celery import signals
 
-from worker import health, logs, threads
+from service import logs
+from worker import health, threads
 from worker.celery_app import create_celery
+from worker.pulse import Pulse
 from worker.settings import WorkerSettings
 
 SETTINGS = WorkerSettings()
@@ -24,12 +26,14 @@ def main() -> None:
 
     On SIGTERM each hands its job back, the attempt not counted, and ends.
     """
-    logs.configure()
+    logs.configure("worker")
     signals.setup_logging.connect(use_our_logs)
     app = create_celery(SETTINGS)
-    tasks.register(app, SETTINGS)
+    pulse = Pulse()
+    tasks.register(app, SETTINGS, pulse)
+    health.watch_rounds(app, pulse.touch)
     if SETTINGS.alive_file:
-        health.watch_worker(app, SETTINGS.alive_file)
+        health.watch_rounds(app, SETTINGS.alive_file.touch)
     # Gossip, mingling and heartbeats let workers watch each other; ours are watched by the reaper.
     worker = app.Worker(
         quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True

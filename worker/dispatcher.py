@@ -15,13 +15,18 @@ from redis.exceptions import RedisError
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from service import logs
 from service.database import Database
 from service.jobs import family, outbox, reaping
 from service.jobs.records import JobRecord
-from worker import logs
+from service.metrics import counters
+from service.workers import presence
+from service.workers.records import ProcessKind
 from worker.broker import Broker
 from worker.celery_app import TASK_NAME, create_celery
 from worker.patience import UNREACHABLE
+from worker.presence import Presence
+from worker.pulse import Pulse
 from worker.settings import WorkerSettings
 
 BATCH_SIZE = 100
@@ -40,6 +45,7 @@ class Dispatcher:
         self._app = app
         self._broker = Broker(settings.broker_url)
         self._settings = settings
+        self.pulse = Pulse()
 
     def run(self, stopping: threading.Event) -> None:
         """Work until `stopping` is set; outlast a database or a broker that is away."""
@@ -47,10 +53,12 @@ class Dispatcher:
         reap_at = time.monotonic()
         pause = self._settings.outbox_seconds
         while not stopping.wait(pause):
+            self.pulse.touch()
             try:
                 if time.monotonic() >= reap_at:
                     reap_at = time.monotonic() + self._settings.reaper_seconds
                     self.reap()
+                    self.tidy()
                     self._tell_alive()
                 self.send_pending()
                 pause = self._settings.outbox_seconds
@@ -80,14 +88,26 @@ class Dispatcher:
             reaped = reaping.requeue_expired(session)
         for what, job_ids in vars(reaped).items():
             for job_id in job_ids:
-                logger.warning("job %s: its worker was lost; now %s", job_id, what)
+                logger.warning(
+                    "job %s: its worker was lost; now %s", job_id, what, extra={"job_id": job_id}
+                )
         num_messages = self._broker.num_messages()
         with self._database.transaction() as session:
             # Jobs may rightly wait for hours behind others. Only a queue that is shorter than the
             # list of waiting jobs has lost messages.
             if num_messages < _num_waiting(session):
                 for job_id in reaping.resend_stale(session, self._settings.resend_seconds):
-                    logger.warning("job %s: its message may be lost; sending another", job_id)
+                    logger.warning(
+                        "job %s: its message may be lost; sending another",
+                        job_id,
+                        extra={"job_id": job_id},
+                    )
+
+    def tidy(self) -> None:
+        """Forget processes that were lost long ago, and keep the counters' rows few."""
+        with self._database.transaction() as session:
+            presence.forget_lost(session)
+            counters.compact(session)
 
     def _tell_alive(self) -> None:
         if self._settings.alive_file:
@@ -105,13 +125,15 @@ def _num_waiting(session: Session) -> int:
 
 def main() -> None:
     """Dispatch until SIGTERM or SIGINT."""
-    logs.configure()
+    logs.configure("dispatcher")
     settings = WorkerSettings()
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *arguments: stopping.set())
     database = Database(settings.database_url)
-    Dispatcher(database, create_celery(settings), settings).run(stopping)
+    dispatcher = Dispatcher(database, create_celery(settings), settings)
+    with Presence(database, ProcessKind.DISPATCHER, dispatcher.pulse):
+        dispatcher.run(stopping)
     database.dispose()
 
 

@@ -9,8 +9,7 @@ import sys
 
 import uvicorn
 
-from service.main import create_app
-from service.settings import Settings
+from service.main import create_app_from_environment
 
 # Event streams stay open until their job ends; a stop does not wait for them.
 SHUTDOWN_SECONDS = 1
@@ -20,8 +19,8 @@ def main() -> None:
     """Serve until a signal says to stop."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     config = uvicorn.Config(
-        create_app(Settings()),
-        access_log=False,
+        create_app_from_environment(),
+        log_config=None,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
     uvicorn.Server(config).run(sockets=[listening])

@@ -6,6 +6,7 @@ a dispatcher when database and broker have answered. A process that only exists 
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,22 @@ from celery import Celery, bootsteps
 
 from worker.settings import WorkerSettings
 
-TOUCH_SECONDS = 5.0
+ROUND_SECONDS = 2.0
 # A worker that has lost its broker tries again at least every 32 seconds.
 MAX_AGE_SECONDS = 60.0
 
 
-def watch_worker(app: Celery, alive_file: Path) -> None:
-    """Let the worker of `app` touch the file for as long as it takes messages."""
+def watch_rounds(app: Celery, on_round: Callable[[], None]) -> None:
+    """Have `on_round` called every few seconds while the worker of `app` takes messages."""
 
-    class AliveStep(bootsteps.StartStopStep):
+    class RoundStep(bootsteps.StartStopStep):
         requires = ("celery.worker.consumer.tasks:Tasks",)
 
         def start(self, consumer: Any) -> None:  # Celery starts it again after each reconnection
-            alive_file.touch()
-            consumer.timer.call_repeatedly(TOUCH_SECONDS, alive_file.touch)
+            on_round()
+            consumer.timer.call_repeatedly(ROUND_SECONDS, on_round)
 
-    app.steps["consumer"].add(AliveStep)
+    app.steps["consumer"].add(RoundStep)
 
 
 def is_alive(alive_file: Path) -> bool:

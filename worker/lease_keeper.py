@@ -1,5 +1,6 @@
 """The thread that keeps a running job's lease, stores its progress and hears what to stop for."""
 
+import contextvars
 import logging
 import threading
 import time
@@ -51,7 +52,10 @@ class LeaseKeeper:
         self._progress: Progress | None = None
         self._stored_progress: Progress | None = None
         self._body_ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lease of {claim.job_id}")
+        # In this thread's context, which names the job in whatever is logged.
+        context = contextvars.copy_context()
+        name = f"lease of {claim.job_id}"
+        self._thread = threading.Thread(target=context.run, args=[self._run], name=name)
 
     def report(self, step: FitStep) -> bool:
         """Take note of a step of the fit; return whether the fit is to stop."""

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from typing import assert_never
 
+from service import logs
 from service.database import Database, is_storage_full
 from service.jobs import leases
 from service.jobs.leases import Claim
@@ -56,12 +57,13 @@ def run_job(
     if claim is None:
         logger.info("job %s: nothing to do, it has ended or another worker has it", job_id)
         return
-    logger.info("job %s: attempt %d begins", job_id, claim.attempt)
-    with LeaseKeeper(
-        database, claim, settings, is_shutting_down=is_shutting_down, end_process=end_process
-    ) as keeper:
-        ending = _attempt(database, claim, settings, keeper, load)
-    _finish(database, claim, settings, ending)
+    with logs.bound(job_id=job_id, attempt=claim.attempt, request_id=claim.request_id):
+        logger.info("job %s: attempt %d begins", job_id, claim.attempt)
+        with LeaseKeeper(
+            database, claim, settings, is_shutting_down=is_shutting_down, end_process=end_process
+        ) as keeper:
+            ending = _attempt(database, claim, settings, keeper, load)
+        _finish(database, claim, settings, ending)
 
 
 def _claim(database: Database, job_id: str, settings: WorkerSettings) -> Claim | None:

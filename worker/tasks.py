@@ -5,15 +5,19 @@ from typing import Any
 
 from celery import Celery, signals
 
+from service import logs
 from service.database import Database
+from service.workers.records import ProcessKind
 from worker.celery_app import TASK_NAME
+from worker.presence import Presence
+from worker.pulse import Pulse
 from worker.runner import run_job
 from worker.settings import WorkerSettings
 from worker.shutdown import ShutdownFlag
 
 
-def register(app: Celery, settings: WorkerSettings) -> None:
-    """Add the task to `app`, in the process that will fork the workers."""
+def register(app: Celery, settings: WorkerSettings, pulse: Pulse) -> None:
+    """Add the task to `app`, in the process that will fork the workers and has this `pulse`."""
     shutdown = ShutdownFlag()
 
     def on_shutdown(**kwargs: Any) -> None:
@@ -23,9 +27,23 @@ def register(app: Celery, settings: WorkerSettings) -> None:
 
     @cache
     def database() -> Database:
-        # First asked for by a task, so each forked process has connections of its own.
+        # First asked for after the fork, so each process has connections of its own.
         return Database(settings.database_url)
+
+    @cache
+    def presence() -> Presence:
+        return Presence(database(), ProcessKind.WORKER, pulse)
+
+    def on_process_start(**kwargs: Any) -> None:
+        presence().start()
+
+    def on_process_end(**kwargs: Any) -> None:
+        presence().stop()
+
+    signals.worker_process_init.connect(on_process_start, weak=False)
+    signals.worker_process_shutdown.connect(on_process_end, weak=False)
 
     @app.task(name=TASK_NAME)
     def run(job_id: str) -> None:
-        run_job(job_id, database(), settings, is_shutting_down=shutdown.is_set)
+        with logs.bound(job_id=job_id), presence().at_work_on(job_id):
+            run_job(job_id, database(), settings, is_shutting_down=shutdown.is_set)

@@ -60,7 +60,7 @@ def finished(session: Session, job_ids: Collection[str]) -> None:
 
 def _fit(estimator: str, seconds: float) -> list[Count]:
     place = bisect_left(FIT_BOUNDS, seconds)
-    bound = f"{FIT_BOUNDS[place]:g}" if place < len(FIT_BOUNDS) else BEYOND
+    bound = str(FIT_BOUNDS[place]) if place < len(FIT_BOUNDS) else BEYOND
     return [
         Count(Counter.FIT_BUCKET, (estimator, bound)),
         Count(Counter.FIT_SECONDS, (estimator,), seconds),

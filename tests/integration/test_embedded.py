@@ -41,7 +41,7 @@ def test_a_started_service_is_ready_and_a_stopped_one_leaves_no_process_and_keep
     tmp_path: Path, processes_of: ProcessesOf, running: Running
 ) -> None:
     with running_service(tmp_path / "data") as service:
-        assert readiness(service.url)["status"] == "ready"
+        wait_until(lambda: readiness(service.url)["status"] == "ready")
         # The launcher, Valkey, API, dispatcher, worker and its one child.
         wait_until(lambda: len(processes_of(service).all()) == 6)
         pids = processes_of(service).all()

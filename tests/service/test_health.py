@@ -9,6 +9,9 @@ from sqlalchemy import text
 from service.database import Database
 from service.main import create_app
 from service.settings import Settings
+from service.workers import presence
+from service.workers.presence import Identity
+from service.workers.records import ProcessKind
 
 
 @pytest.fixture
@@ -25,14 +28,42 @@ def test_version_is_told(client: TestClient) -> None:
     assert client.get("/v1/version").json()["version"]
 
 
-def test_broker_trouble_only_degrades(client: TestClient) -> None:
+def test_broker_trouble_and_missing_processes_only_degrade(client: TestClient) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
     assert answer.json() == {
         "status": "degraded",
         "database": "current",
         "broker": "unreachable",
+        "workers": 0,
+        "dispatchers": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"),
+    [
+        ([ProcessKind.WORKER, ProcessKind.DISPATCHER], "ready"),
+        ([ProcessKind.WORKER], "degraded"),
+        ([ProcessKind.DISPATCHER], "degraded"),
+    ],
+)
+def test_a_worker_and_a_dispatcher_are_needed_to_be_ready(
+    client: TestClient,
+    database: Database,
+    kinds: list[ProcessKind],
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("redis.Redis.ping", lambda broker: True)
+    with database.transaction() as session:
+        for kind in kinds:
+            identity = Identity(id=kind, kind=kind, host="", pid=1, version="")
+            presence.beat(session, identity, memory_bytes=None, job_id=None)
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    assert (answer.json()["status"], answer.json()["broker"]) == (status, "reachable")
+    assert answer.json()["workers"] == kinds.count(ProcessKind.WORKER)
 
 
 def test_tables_of_another_version_are_not_ready(client: TestClient, database: Database) -> None:
@@ -49,6 +80,7 @@ def test_database_that_does_not_answer_is_not_ready(settings: Settings) -> None:
     answer = TestClient(app).get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["database"] == "unreachable"
+    assert answer.json()["workers"] is None
 
 
 def test_empty_database_is_not_ready(settings: Settings, tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""Jobs that wait."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import update
+
+from service.clock import now
+from service.database import Database
+from service.identifiers import new_id
+from service.jobs import outbox
+from service.jobs.records import JobRecord
+from service.jobs.specs.estimation import EstimationJobCreate
+
+
+@pytest.fixture
+def add_waiting_job(database: Database) -> Callable[..., str]:
+    """Return a function that stores a queued job, submitted `waited` seconds ago."""
+
+    def add(waited: float = 0.0) -> str:
+        create = EstimationJobCreate(kind="estimation", dataset_id="none")
+        spec = create.model_dump(mode="json") | {"variables": ["a", "b"], "seed": 1}
+        job = JobRecord(id=new_id("job"), kind="estimation", spec=spec, max_attempts=3)
+        with database.transaction() as session:
+            session.add(job)
+            session.flush()
+            outbox.wake(session, [job.id])
+            session.execute(
+                update(JobRecord).where(JobRecord.id == job.id).values(created_at=now() - waited)
+            )
+        return job.id
+
+    return add

@@ -1,0 +1,78 @@
+"""One line a request, by the route's template; none for probes that are well."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.main import create_app
+from service.settings import Settings
+
+LOGGER = "service.requests"
+Lines = Callable[[], list[Any]]
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+    """Return a function that returns the lines of requests; their `extra` is not typed."""
+    caplog.set_level(logging.INFO, logger=LOGGER)
+    return lambda: [record for record in caplog.records if record.name == LOGGER]
+
+
+def test_a_request_is_one_line_with_template_status_and_time(
+    client: TestClient, lines: Lines
+) -> None:
+    client.get("/v1/jobs/job_1?secret=hunter2", headers={"Authorization": "Bearer hunter2"})
+    (line,) = lines()
+    assert (line.method, line.route, line.status) == ("GET", "/v1/jobs/{job_id}", 422)
+    assert line.milliseconds > 0
+    assert "hunter2" not in str(vars(line))
+    assert not hasattr(line, "key_id")
+
+
+def test_head_and_unknown_paths_have_their_lines(client: TestClient, lines: Lines) -> None:
+    client.head("/v1/version")
+    client.get("/nowhere/at/all")
+    known, unknown = lines()
+    assert (known.method, known.route, known.status) == ("HEAD", "/v1/version", 200)
+    assert (unknown.route, unknown.status) == ("unknown", 404)
+
+
+def test_a_key_is_named_when_the_request_has_one(settings: Settings, lines: Lines) -> None:
+    app = create_app(settings)
+
+    async def authenticate(scope: Any, receive: Any, send: Any) -> None:
+        scope.setdefault("state", {})["key_id"] = "key_1"
+        await app(scope, receive, send)
+
+    TestClient(authenticate).get("/v1/version")
+    (line,) = lines()
+    assert line.key_id == "key_1"
+
+
+def test_a_mistake_of_ours_is_a_line_with_status_500(settings: Settings, lines: Lines) -> None:
+    app = create_app(settings)
+
+    @app.get("/broken")
+    def broken() -> None:
+        raise RuntimeError("a mistake")
+
+    TestClient(app, raise_server_exceptions=False).get("/broken")
+    (line,) = lines()
+    assert (line.route, line.status) == ("/broken", 500)
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
+def test_probes_that_are_well_leave_no_line(client: TestClient, lines: Lines, path: str) -> None:
+    client.get(path)
+    assert lines() == []
+
+
+def test_a_probe_that_is_not_well_leaves_one(settings: Settings, lines: Lines) -> None:
+    nowhere = "postgresql+psycopg://nobody@127.0.0.1:1/nothing"
+    app = create_app(settings.model_copy(update={"database_url": nowhere}))
+    TestClient(app).get("/readyz")
+    (line,) = lines()
+    assert (line.route, line.status) == ("/readyz", 503)

@@ -1,0 +1,95 @@
+"""A process tells that it is there for as long as it does its round."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.database import Database
+from service.workers import presence
+from service.workers.presence import Sighting
+from service.workers.records import ProcessKind
+from worker.presence import Presence
+from worker.pulse import SILENT_SECONDS, Pulse
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.presence.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("worker.presence.LISTEN_SECONDS", 0.01)
+
+
+@pytest.fixture
+def pulse() -> Pulse:
+    """Return the pulse of a process that does its round."""
+    pulse = Pulse()
+    pulse.touch()
+    return pulse
+
+
+def seen(database: Database) -> list[Sighting]:
+    with database.snapshot() as session:
+        return presence.sightings(session)
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_process_is_on_the_list_while_it_runs(database: Database, pulse: Pulse) -> None:
+    with Presence(database, ProcessKind.WORKER, pulse):
+        wait_for(lambda: seen(database))
+        (process,) = seen(database)
+        assert process.identity.kind is ProcessKind.WORKER
+        assert process.memory_bytes is None or process.memory_bytes > 2**20
+    assert seen(database) == []
+
+
+def test_the_job_at_hand_is_named(database: Database, pulse: Pulse) -> None:
+    with Presence(database, ProcessKind.WORKER, pulse) as telling:
+        with telling.at_work_on("job_1"):
+            wait_for(lambda: [process.job_id for process in seen(database)] == ["job_1"])
+        wait_for(lambda: [process.job_id for process in seen(database)] == [None])
+
+
+def test_a_process_that_does_not_do_its_round_does_not_tell(database: Database) -> None:
+    pulse = Pulse()
+    with Presence(database, ProcessKind.WORKER, pulse):
+        time.sleep(0.1)
+        assert seen(database) == []
+        pulse.touch()
+        wait_for(lambda: seen(database))
+
+
+def test_a_database_that_was_away_is_told_again(
+    database: Database, leaving_database: Any, pulse: Pulse
+) -> None:
+    leaving_database.is_away = True
+    with Presence(leaving_database, ProcessKind.DISPATCHER, pulse):
+        wait_for(lambda: leaving_database.num_refused >= 2)
+        leaving_database.is_away = False
+        wait_for(lambda: seen(database))
+
+
+def test_an_end_is_not_held_up_by_a_database_that_is_away(
+    leaving_database: Any, pulse: Pulse
+) -> None:
+    leaving_database.is_away = True
+    began = time.monotonic()
+    with Presence(leaving_database, ProcessKind.WORKER, pulse):
+        pass
+    assert time.monotonic() - began < 5
+
+
+def test_a_pulse_is_felt_until_it_has_been_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    pulse = Pulse()
+    assert not pulse.is_felt()
+    pulse.touch()
+    assert pulse.is_felt()
+    touched = time.monotonic()
+    monkeypatch.setattr("worker.pulse.time.monotonic", lambda: touched + SILENT_SECONDS + 1)
+    assert not pulse.is_felt()
