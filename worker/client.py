@@ -71,6 +71,10 @@ class Client:
     ) -> None:
         self._http.close()
 
+    def status(self) -> JsonObject:
+        """Return readiness, queue and processes; there whatever is amiss."""
+        return self._json("GET", "/v1/status")
+
     def upload_dataset(self, content: bytes, options: Parameters, preview: bool) -> JsonObject:
         """Store a table and return its description, or only describe it as a `preview`."""
         path = "/v1/datasets:preview" if preview else "/v1/datasets"

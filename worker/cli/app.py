@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from service.problems import Problem, ProblemCode, ProblemError, problem_document
-from worker.cli import datasets, jobs, local, other_jobs
+from worker.cli import datasets, jobs, local, other_jobs, status
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
 from worker.client import ServiceProblemError, ServiceUnreachableError
@@ -105,4 +105,5 @@ app.command(
     epilog="Examples: vnce get job_9a3c… --out result; vnce get job_9a3c… graph.csv | head",
 )(jobs.get)
 app.command(rich_help_panel=_SERVICE, epilog="Example: vnce jobs --state running")(jobs.jobs)
+app.command(rich_help_panel=_SERVICE, epilog="Example: vnce status --json")(status.status)
 app.command(rich_help_panel=_SERVICE, epilog="Example: vnce cancel job_9a3c…")(jobs.cancel)

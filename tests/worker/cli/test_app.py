@@ -9,7 +9,7 @@ from typer.testing import Result
 from worker.cli.options import EstimatorKind, ModelChoices, job_document
 
 Vnce = Callable[..., Result]
-COMMANDS = ["demo", "fit", "serve", "submit", "wait", "get", "jobs", "cancel"]
+COMMANDS = ["demo", "fit", "serve", "submit", "wait", "get", "jobs", "cancel", "status"]
 DATASET_COMMANDS = ["upload", "list", "show", "delete", "truth"]
 
 
