@@ -40,15 +40,15 @@ def minimise(
     """
 
     def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        parameters = torch.tensor(x, dtype=start.dtype, requires_grad=True)
+        parameters = torch.tensor(x, dtype=start.dtype, device=start.device, requires_grad=True)
         value = loss(parameters)
         (gradient,) = torch.autograd.grad(value, parameters)
         if not (torch.isfinite(value) and torch.isfinite(gradient).all()):
             return np.inf, np.zeros_like(x)
-        return value.item(), gradient.numpy()
+        return value.item(), gradient.cpu().numpy()
 
     stopped = False
-    first_loss = value_and_gradient(start.detach().numpy())[0]
+    first_loss = value_and_gradient(start.detach().cpu().numpy())[0]
 
     def callback(intermediate_result: OptimizeResult) -> None:
         nonlocal stopped
@@ -60,14 +60,14 @@ def minimise(
     with np.errstate(invalid="ignore", over="ignore"):
         found = minimize(
             value_and_gradient,
-            start.detach().numpy(),
+            start.detach().cpu().numpy(),
             jac=True,
             method="BFGS",
             callback=callback,
             options={"maxiter": max_iterations},
         )
     return BfgsInfo(
-        parameters=torch.tensor(found.x, dtype=start.dtype),
+        parameters=torch.tensor(found.x, dtype=start.dtype, device=start.device),
         loss=float(found.fun),
         improvement=first_loss - float(found.fun),
         gradient_norm=float(np.linalg.norm(found.jac)),

@@ -137,7 +137,7 @@ class GaussianSurface:
     def _slopes(self, parameters: GaussianParameters, rows: Tensor, covariance: Tensor) -> Tensor:
         """Return the slope in theta of log phi of the observed cells (b, p)."""
         mean = self._completed(parameters, rows, covariance)
-        i, j = lower_triangle(mean.shape[1])
+        i, j = lower_triangle(mean.shape[1], mean.device)
         spread = covariance[:, i, j][self.rows.pattern[rows]]
         products = mean[:, i] * mean[:, j] + spread
         # K_ij stands twice in the quadratic form, K_ii once.
@@ -145,14 +145,14 @@ class GaussianSurface:
         return torch.cat([-weights * products, mean, -torch.ones_like(mean[:, :1])], dim=1)
 
     def _penalty_gradient(self, precision: Tensor) -> Tensor:
-        i, j = lower_triangle(len(precision))
+        i, j = lower_triangle(len(precision), precision.device)
         weights = torch.where(i == j, 1.0, 2.0).to(precision.dtype)
         triangle = weights * self.penalty.gradient(precision)[i, j]
         return torch.nn.functional.pad(triangle, (0, len(precision) + 1))
 
     def _penalty_curvature(self, precision: Tensor) -> Tensor:
         d = len(precision)
-        i, j = lower_triangle(d)
+        i, j = lower_triangle(d, precision.device)
         part = self.penalty.curvature(precision)
         inverse = part.inverse_k0
         dispersion = torch.diag(inverse.square()) - torch.outer(inverse, inverse) / d

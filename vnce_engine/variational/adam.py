@@ -36,7 +36,7 @@ def adam_epochs(
         for batch in torch.randperm(num_rows, generator=generator).split(batch_size):
             count += 1
             leaf = parameters.detach().requires_grad_(True)
-            (gradient,) = torch.autograd.grad(objective(leaf, batch), leaf)
+            (gradient,) = torch.autograd.grad(objective(leaf, batch.to(start.device)), leaf)
             first.mul_(_DECAY[0]).add_(gradient, alpha=1 - _DECAY[0])
             second.mul_(_DECAY[1]).addcmul_(gradient, gradient, value=1 - _DECAY[1])
             mean = first / (1 - _DECAY[0] ** count)

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from vnce_engine.device import chosen_device
 from vnce_engine.objective import ObjectiveTerms, vnce_objective
 from vnce_engine.variational.objectives import open_uniforms
 from vnce_engine.variational.protocols import (
@@ -26,6 +27,10 @@ class Rows:
     """(n,): log density of the noise"""
     uniforms: Tensor
     """(k, n, m)"""
+
+    def to(self, device: torch.device) -> "Rows":
+        """Return the rows on a device."""
+        return Rows(self.u.to(device), self.log_noise.to(device), self.uniforms.to(device))
 
 
 @dataclass(frozen=True)
@@ -55,13 +60,17 @@ class Contrast:
         nu: float,
         num_draws: int,
         generator: torch.Generator,
+        device: str | torch.device = "cpu",
     ) -> "Contrast":
         """Set a table X (n, d), NaN where missing, against about nu n rows of noise.
 
         Every noise row carries the missing cells of a data row, which is right if cells are missing
-        completely at random. Raises `ValueError` unless X is a table, finite or NaN, and `nu` and
-        `num_draws` give at least one row and one draw.
+        completely at random. `generator` and `noise` are on the CPU and all is drawn there, so that
+        the numbers do not depend on the `device`, "auto", "cpu" or "cuda", to which it is moved and
+        on which fits then work. Raises `ValueError` unless X is a table, finite or NaN, `nu` and
+        `num_draws` give at least one row and one draw, and there is such a device.
         """
+        device = chosen_device(device)
         x = torch.from_numpy(np.array(X, dtype=np.float64))
         if x.ndim != 2 or not x.numel():
             raise ValueError(
@@ -80,9 +89,14 @@ class Contrast:
 
         def rows(u: Tensor) -> Rows:
             uniforms = open_uniforms((num_draws, len(u), latent_width), generator)
-            return Rows(u, noise.log_prob(u), uniforms)
+            return Rows(u, noise.log_prob(u), uniforms).to(device)
 
         return cls(rows(x), rows(y))
+
+    @property
+    def device(self) -> torch.device:
+        """Where all tensors are."""
+        return self.data.u.device
 
     @property
     def nu(self) -> float:

@@ -100,7 +100,7 @@ def fit_jointly(
         return found_theta, found_alpha
 
     value = vnce_value(model, family, contrast)
-    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
+    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_by_variational_em(
@@ -130,7 +130,7 @@ def fit_by_variational_em(
         return _m_step(model, family, contrast, theta, alpha, step_iterations), alpha
 
     value = vnce_value(model, family, contrast)
-    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
+    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_by_exact_em(
@@ -156,7 +156,7 @@ def fit_by_exact_em(
         return raised, raised
 
     value = vnce_value(model, posterior, contrast)
-    return _run(cycle, value, theta, theta, tolerance, max_cycles, on_step)
+    return _run(cycle, value, theta, theta, tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_nce(
@@ -186,7 +186,7 @@ def fit_nce(
         found = minimise(lambda t: -value(t, alpha), theta, max_iterations=_FULL_ITERATIONS)
         return found.parameters, alpha
 
-    return _run(cycle, value, theta, (), tolerance, max_cycles, on_step)
+    return _run(cycle, value, theta, (), tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_elbo(
@@ -219,7 +219,7 @@ def fit_elbo(
         found_theta, found_alpha = both.parameters.split([len(theta), len(alpha)])
         return found_theta, found_alpha
 
-    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step)
+    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step, rows.u.device)
 
 
 def _m_step(
@@ -262,9 +262,10 @@ def _run(
     tolerance: float,
     max_cycles: int,
     on_step: OnStep | None,
+    device: torch.device,
 ) -> VariationalFit:
     """Repeat cycles until the objective moves by less than `tolerance`."""
-    point = vector("theta", theta), vector("alpha", alpha)
+    point = vector("theta", theta, device), vector("alpha", alpha, device)
     path = [evaluated(value, *point)]
     status = FitStatus.MAX_ITERATIONS if math.isfinite(path[0]) else FitStatus.NON_FINITE
     for iteration in range(1, max_cycles + 1):
@@ -291,7 +292,7 @@ def fitted(
     theta: Tensor, alpha: Tensor, status: FitStatus, path: Sequence[float]
 ) -> VariationalFit:
     """Return a fit as its user sees it."""
-    found_theta, found_alpha = (part.detach().numpy().copy() for part in (theta, alpha))
+    found_theta, found_alpha = (part.detach().cpu().numpy().copy() for part in (theta, alpha))
     return VariationalFit(found_theta, found_alpha, status, _MESSAGES[status], tuple(path))
 
 
@@ -301,9 +302,9 @@ def evaluated(value: _Value, theta: Tensor, alpha: Tensor) -> float:
         return float(value(theta, alpha))
 
 
-def vector(name: str, values: ArrayLike) -> Tensor:
-    """Return parameters as a tensor; raise `ValueError` unless they are finite."""
+def vector(name: str, values: ArrayLike, device: torch.device) -> Tensor:
+    """Return parameters as a tensor on a device; raise `ValueError` unless they are finite."""
     vector = torch.from_numpy(np.array(values, dtype=np.float64))
     if vector.ndim != 1 or not vector.isfinite().all():
         raise ValueError(f"`{name}` must be a vector of finite numbers, got {values!r}")
-    return vector
+    return vector.to(device)

@@ -29,17 +29,17 @@ class GaussianParameters(NamedTuple):
 
     def packed(self) -> Tensor:
         """Return theta (p,)."""
-        rows, columns = lower_triangle(len(self.linear))
+        rows, columns = lower_triangle(len(self.linear), self.linear.device)
         triangle = self.precision[rows, columns]
         return torch.cat([triangle, self.linear, self.log_partition.reshape(1)])
 
     @classmethod
     def unpack(cls, theta: Tensor, d: int) -> "GaussianParameters":
         """Read K, h and c from theta (p,) of d columns."""
-        rows, columns = lower_triangle(d)
+        rows, columns = lower_triangle(d, theta.device)
         triangle, linear, log_partition = theta.split([len(rows), d, 1])
-        index = torch.zeros(d, d, dtype=torch.int64)
-        index[rows, columns] = index[columns, rows] = torch.arange(len(rows))
+        index = torch.zeros(d, d, dtype=torch.int64, device=theta.device)
+        index[rows, columns] = index[columns, rows] = torch.arange(len(rows), device=theta.device)
         return cls(triangle[index], linear, log_partition.squeeze(0))
 
     @classmethod
@@ -81,7 +81,7 @@ class GroupedRows(NamedTuple):
 
         NaN where K_mm is not positive definite, so that a line search turns back from there.
         """
-        identity = torch.eye(len(precision), dtype=precision.dtype)
+        identity = torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
         blocks = torch.where(self.both_missing(), precision, identity)
         factor, info = torch.linalg.cholesky_ex(blocks)
         return torch.where((info > 0).view(-1, 1, 1), torch.nan, factor)
@@ -169,7 +169,7 @@ class GaussianConditional:
         return -0.5 * squares - cells.log_normaliser()
 
 
-def lower_triangle(d: int) -> tuple[Tensor, Tensor]:
+def lower_triangle(d: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return row and column numbers of the lower triangle with its diagonal, row by row."""
-    rows, columns = torch.tril_indices(d, d)
+    rows, columns = torch.tril_indices(d, d, device=device)
     return rows, columns

@@ -35,14 +35,15 @@ def fit_by_adam(
     value an epoch on the contrast's own draws, shows whether it has settled. An epoch that makes
     the objective infinite or undefined ends it at the epoch before.
     """
-    start = vector("theta", theta), vector("alpha", alpha)
+    device = contrast.device
+    start = vector("theta", theta, device), vector("alpha", alpha, device)
     sizes = [len(part) for part in start]
     num_rows = len(contrast.data.u)
 
     def objective(both: Tensor, batch: Tensor) -> Tensor:
         theta_, alpha_ = both.split(sizes)
         data = _renewed(contrast.data, batch, generator)
-        owners = torch.arange(len(contrast.noise.u)) % num_rows
+        owners = torch.arange(len(contrast.noise.u), device=device) % num_rows
         noise = _renewed(contrast.noise, torch.isin(owners, batch).nonzero()[:, 0], generator)
         return vnce_terms(
             model,
@@ -82,5 +83,5 @@ def fit_by_adam(
 def _renewed(rows: Rows, batch: Tensor, generator: torch.Generator) -> Rows:
     """Return the rows of a batch with new uniforms."""
     k, _, m = rows.uniforms.shape
-    uniforms = open_uniforms((k, len(batch), m), generator)
+    uniforms = open_uniforms((k, len(batch), m), generator).to(batch.device)
     return Rows(rows.u[batch], rows.log_noise[batch], uniforms)

@@ -61,7 +61,7 @@ class ProductLatent:
 
     def _log_marginal(self, u: Tensor) -> Tensor:
         along, across = u.sum(dim=1) / math.sqrt(2), (u[:, 0] - u[:, 1]) / math.sqrt(2)
-        z = torch.linspace(-_REACH, _REACH, _NUM_NODES, dtype=u.dtype)
+        z = torch.linspace(-_REACH, _REACH, _NUM_NODES, dtype=u.dtype, device=u.device)
         variance = self.scale**2 + 2 * z.square()
         squares = along.square().unsqueeze(1) / variance + z.square()
         log_along = torch.logsumexp(-0.5 * (squares + variance.log()), dim=1) - _LOG_TAU
