@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -62,8 +61,15 @@ def postgres_server() -> Iterator[str]:
     if given:
         yield given
         return
-    with closing(EmbeddedPostgres.start()) as server:
+    with closing(EmbeddedPostgres()) as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def own_postgres() -> Iterator["EmbeddedPostgres"]:
+    """Yield a PostgreSQL server that tests may stop and start."""
+    with closing(EmbeddedPostgres()) as server:
+        yield server
 
 
 @pytest.fixture
@@ -117,63 +123,67 @@ def client(settings: Settings) -> Iterator[TestClient]:
         yield opened
 
 
-@dataclass(frozen=True)
 class EmbeddedPostgres:
     """A PostgreSQL server of this test process, on loopback, gone when it is closed."""
 
-    folder: Path
-    process: subprocess.Popen[bytes]
-    url: str
-
-    @classmethod
-    def start(cls) -> "EmbeddedPostgres":
-        """Start a server on a free port and wait until it answers."""
-        folder = Path(tempfile.mkdtemp(prefix="vnce-postgres-"))
-        account = _unprivileged_account()
-        if account:
-            os.chown(folder, account["user"], account["group"])
-        binaries = _binaries(folder, account)
-        data = folder / "data"
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="vnce-postgres-"))
+        self._account = _unprivileged_account()
+        if self._account:
+            os.chown(self.folder, self._account["user"], self._account["group"])
+        self._binaries = _binaries(self.folder, self._account)
         subprocess.run(
-            [binaries / "initdb", "--pgdata", data, *INITDB_OPTIONS],
+            [self._binaries / "initdb", "--pgdata", self.folder / "data", *INITDB_OPTIONS],
             check=True,
             capture_output=True,
             timeout=START_SECONDS,
-            **account,
+            **self._account,
         )
-        port = free_port()
-        options = {"listen_addresses": "127.0.0.1", "port": port, "fsync": "off"}
+        self._port = free_port()
+        self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self._port}/postgres"
+        self.start()
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        options = {"listen_addresses": "127.0.0.1", "port": self._port, "fsync": "off"}
         options |= {"unix_socket_directories": "", "max_connections": 100}
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [binaries / "postgres", "-D", data]
+        with (self.folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [self._binaries / "postgres", "-D", self.folder / "data"]
                 + [f"--{name}={value}" for name, value in options.items()],
                 stdout=log,
                 stderr=log,
-                **account,
+                **self._account,
             )
-        server = cls(folder, process, f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres")
-        server.wait()
-        return server
+        self._wait()
 
-    def wait(self) -> None:
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server, dropping its connections; by SIGQUIT it stops as in a crash."""
+        self._process.send_signal(how)
+        self._process.wait(timeout=START_SECONDS)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server's process runs."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """Stop the server and remove its files."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def _wait(self) -> None:
         """Wait until the server takes connections; raise with its log if it ends instead."""
         for _ in range(START_SECONDS * 20):
             try:
                 psycopg.connect(_conninfo(self.url)).close()
             except psycopg.OperationalError:
-                if self.process.poll() is not None:
+                if self._process.poll() is not None:
                     break
                 time.sleep(0.05)
             else:
                 return
         raise RuntimeError((self.folder / "log").read_text())
-
-    def close(self) -> None:
-        """Stop the server, dropping its connections, and remove its files."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(timeout=START_SECONDS)
-        shutil.rmtree(self.folder)
 
 
 def free_port() -> int:

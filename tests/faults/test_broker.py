@@ -1,0 +1,66 @@
+"""A broker that is away, frozen or has forgotten everything delays jobs and loses none."""
+
+import statistics
+import time
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
+
+NUM_JOBS = 5
+# What a submission may take while the broker is in trouble.
+SUBMIT_SECONDS = 0.3
+
+
+def submit_timed(stack: Any, body: Any) -> tuple[list[str], float]:
+    """Submit some jobs; return their ids and what a submission usually took, in seconds."""
+    job_ids, seconds = [], []
+    for _ in range(NUM_JOBS):
+        began = time.perf_counter()
+        answer = stack.http.post("/v1/jobs", json=body)
+        seconds.append(time.perf_counter() - began)
+        assert answer.status_code == 202
+        job_ids.append(answer.json()["id"])
+    return job_ids, statistics.median(seconds)
+
+
+def assert_all_finish(stack: Any, job_ids: list[str]) -> None:
+    jobs = [stack.wait(job_id) for job_id in job_ids]
+    assert [(job["state"], job["attempt"]) for job in jobs] == [("succeeded", 1)] * len(jobs)
+
+
+def test_jobs_submitted_while_the_broker_is_down_are_accepted_at_once_and_finish_later(
+    stack: Any, broker: Any, short_job: Any
+) -> None:
+    broker.kill()
+    job_ids, seconds = submit_timed(stack, short_job)
+    assert seconds < SUBMIT_SECONDS
+    broker.start()
+    assert_all_finish(stack, job_ids)
+
+
+def test_jobs_submitted_while_the_broker_is_frozen_are_accepted_at_once_and_finish_later(
+    stack: Any, broker: Any, short_job: Any
+) -> None:
+    with broker.frozen():
+        job_ids, seconds = submit_timed(stack, short_job)
+        # Long enough for every process to notice.
+        time.sleep(5)
+        more_ids, more_seconds = submit_timed(stack, short_job)
+        states = {stack.client.job(job_id)["state"] for job_id in job_ids}
+    assert max(seconds, more_seconds) < SUBMIT_SECONDS
+    assert states == {"queued"}
+    assert_all_finish(stack, job_ids + more_ids)
+
+
+def test_jobs_whose_messages_a_restarted_broker_has_lost_finish_all_the_same(
+    stack: Any, broker: Any, short_job: Any, wait_for: Any
+) -> None:
+    with stack.workers_frozen():
+        job_ids, _ = submit_timed(stack, short_job)
+        wait_for(lambda: broker.num_messages() >= NUM_JOBS - len(stack.workers), "the messages")
+        broker.kill()
+        broker.start()
+        assert broker.num_messages() == 0
+    assert_all_finish(stack, job_ids)
