@@ -6,6 +6,7 @@ Counters live in the database and outlast processes.
 
 import importlib.metadata
 from collections.abc import Iterator
+from dataclasses import fields
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
@@ -15,6 +16,9 @@ from service import readiness
 from service.database import Database
 from service.jobs import queue
 from service.jobs.queue import Queue
+from service.jobs.reaping import Reaped
+from service.jobs.records import JobState
+from service.jobs.vocabulary import JobKind
 from service.metrics import counters
 from service.metrics.counters import Counter
 from service.metrics.job_counts import BEYOND, FIT_BOUNDS
@@ -45,6 +49,16 @@ _COUNTERS = {
         "Jobs that have reached a final state.",
         ["kind", "state"],
     ),
+}
+# Told before anything has happened: Prometheus sees no growth in a series that begins at 1.
+_OF_KINDS: Totals = {(kind,): 0.0 for kind in JobKind}
+_ZEROS: dict[Counter, Totals] = {
+    Counter.JOBS_SUBMITTED: _OF_KINDS,
+    Counter.ATTEMPTS: _OF_KINDS,
+    Counter.LEASES_LOST: {(outcome.name,): 0.0 for outcome in fields(Reaped)},
+    Counter.JOBS_FINISHED: {
+        (kind, state): 0.0 for kind in JobKind for state in JobState if state.is_terminal
+    },
 }
 
 
@@ -82,7 +96,7 @@ class DatabaseCollector(Collector):
         yield from _processes(seen)
         for counter, (name, text, labels) in _COUNTERS.items():
             family = CounterMetricFamily(name, text, labels=labels)
-            for values, amount in sorted(totals[counter].items()):
+            for values, amount in sorted((_ZEROS[counter] | totals[counter]).items()):
                 family.add_metric(list(values), amount)
             yield family
         yield _fit_seconds(totals[Counter.FIT_BUCKET], totals[Counter.FIT_SECONDS])
