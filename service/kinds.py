@@ -14,6 +14,12 @@ from service.jobs.specs.comparators import (
     ScoreMatchingEstimatorCreate,
 )
 from service.jobs.specs.contrastive import NceEstimatorCreate, VnceEstimatorCreate
+from service.jobs.specs.mixture import (
+    MixtureMleEstimatorCreate,
+    MixtureModelCreate,
+    MixtureNceEstimatorCreate,
+    MixtureVnceEstimatorCreate,
+)
 from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
 
 router = APIRouter(prefix="/v1", tags=["kinds"])
@@ -29,38 +35,67 @@ _MODELS: tuple[tuple[RequestModel, str], ...] = (
         GaussianModelCreate(kind="gaussian"),
         "Columns may be negative and are about normal, such as log ratios or z-scores.",
     ),
+    (
+        MixtureModelCreate(kind="mixture"),
+        "One column of values about zero that come from two sources, the spread of one of them "
+        "known, such as noise of known size with outliers. It makes no network.",
+    ),
 )
-_ESTIMATORS: tuple[tuple[RequestModel, str], ...] = (
+_NETWORK, _LINE, _MIXTURE = "truncated-gaussian", "gaussian", "mixture"
+# Each with the models that it estimates.
+_ESTIMATORS: tuple[tuple[RequestModel, str, list[str]], ...] = (
     (
         VnceEstimatorCreate(kind="vnce"),
         "Cells are missing: no row is left out and no constant is filled in. Without missing cells "
         "it gives what `nce` gives.",
+        [_NETWORK, _LINE],
     ),
     (
         MleEstimatorCreate(kind="mle"),
         "A second opinion on `vnce` where the truncated Gaussian can be sampled well: it is fast "
         "and efficient, but has no objective to choose a penalty by.",
+        [_NETWORK],
     ),
     (
         PseudoLikelihoodEstimatorCreate(kind="pseudo-likelihood"),
         "A deterministic comparator for complete tables; gaps are imputed by Gibbs sampling.",
+        [_NETWORK],
     ),
     (
         ScoreMatchingEstimatorCreate(kind="score-matching"),
         "The quickest comparator, a linear system; gaps are imputed by Gibbs sampling.",
+        [_NETWORK],
     ),
     (
         ContrastiveDivergenceEstimatorCreate(kind="contrastive-divergence"),
         "For comparison with a usual way of fitting unnormalised models; its step size matters.",
+        [_NETWORK],
     ),
     (
         NceEstimatorCreate(kind="nce"),
         "For comparison: what filling in or leaving out does to the network. With many missing "
         "cells its edges are badly ranked.",
+        [_NETWORK, _LINE],
     ),
     (
         GaussianEmEstimatorCreate(kind="gaussian-em"),
         'The estimator of model "gaussian": gaps are integrated out exactly.',
+        [_LINE],
+    ),
+    (
+        MixtureVnceEstimatorCreate(kind="vnce"),
+        "To see VNCE at work where its right answer is known: that of `nce`.",
+        [_MIXTURE],
+    ),
+    (
+        MixtureNceEstimatorCreate(kind="nce"),
+        "What `vnce` must agree with; quicker, as the component can be summed out.",
+        [_MIXTURE],
+    ),
+    (
+        MixtureMleEstimatorCreate(kind="mle"),
+        "The most accurate where the data come from the mixture.",
+        [_MIXTURE],
     ),
 )
 
@@ -75,30 +110,47 @@ class KindRead(BaseModel):
     json_schema: dict[str, Any] = Field(description="JSON schema of the specification.")
 
 
-class KindList(BaseModel):
-    """All kinds."""
+class EstimatorKindRead(KindRead):
+    """A kind of estimator; what the same word may say can depend on the model."""
+
+    models: list[str] = Field(description="Kinds of model that it estimates.")
+
+
+class ModelKindList(BaseModel):
+    """All kinds of model."""
 
     items: list[KindRead] = Field(description="The recommended one first.")
 
 
-def _describe(defaults: RequestModel, use_when: str) -> KindRead:
+class EstimatorKindList(BaseModel):
+    """All kinds of estimator."""
+
+    items: list[EstimatorKindRead] = Field(description="The recommended one first.")
+
+
+def _describe(defaults: RequestModel, use_when: str) -> dict[str, Any]:
     document = defaults.model_dump(mode="json")
-    return KindRead(
-        kind=document["kind"],
-        title=(type(defaults).__doc__ or "").strip(),
-        use_when=use_when,
-        defaults=document,
-        json_schema=type(defaults).model_json_schema(),
-    )
+    return {
+        "kind": document["kind"],
+        "title": (type(defaults).__doc__ or "").strip(),
+        "use_when": use_when,
+        "defaults": document,
+        "json_schema": type(defaults).model_json_schema(),
+    }
 
 
 @router.get("/model-kinds", operation_id="list_model_kinds")
-def list_model_kinds() -> KindList:
+def list_model_kinds() -> ModelKindList:
     """List the models that can be estimated."""
-    return KindList(items=[_describe(*described) for described in _MODELS])
+    return ModelKindList(items=[KindRead(**_describe(*described)) for described in _MODELS])
 
 
 @router.get("/estimator-kinds", operation_id="list_estimator_kinds")
-def list_estimator_kinds() -> KindList:
+def list_estimator_kinds() -> EstimatorKindList:
     """List the ways in which a model can be fitted."""
-    return KindList(items=[_describe(*described) for described in _ESTIMATORS])
+    return EstimatorKindList(
+        items=[
+            EstimatorKindRead(**_describe(defaults, use_when), models=models)
+            for defaults, use_when, models in _ESTIMATORS
+        ]
+    )

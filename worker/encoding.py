@@ -92,8 +92,8 @@ def encode(
         convergence=_convergence(estimator),
         diagnostics=_diagnostics(estimator),
         warnings=[
-            *_censoring_warnings(censored),
-            *_table_warnings(table_warnings, spec.variables),
+            *censoring_warnings(censored),
+            *upload_warnings(table_warnings, spec.variables),
             *_engine_warnings(estimator),
             *left_out_warnings(fitted.edges),
         ],
@@ -142,7 +142,7 @@ def _linear(fitted: FittedNetwork) -> LinearTermRead:
 
 
 def _evidence(evidence: EngineEvidence) -> LinearEvidence:
-    gain, standard_error = _finite(evidence.gain), _finite(evidence.standard_error)
+    gain, standard_error = finite(evidence.gain), finite(evidence.standard_error)
     is_known = gain is not None and standard_error is not None
     undecided = "; held-out rows could not say, their objective not being finite, and it was not"
     return LinearEvidence(
@@ -166,8 +166,8 @@ def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
                 path=[
                     PenaltyStep(
                         strength=step.strength,
-                        criterion=_finite(step.criterion),
-                        standard_error=_finite(step.standard_error),
+                        criterion=finite(step.criterion),
+                        standard_error=finite(step.standard_error),
                         n_edges=step.num_edges,
                         chosen=step.chosen,
                     )
@@ -223,8 +223,8 @@ def _convergence(estimator: Estimator) -> ConvergenceRead:
         converged=estimator.converged_,
         message=estimator.message_,
         n_iter=estimator.n_iter_,
-        objective=_finite(path[-1]) if len(path) else None,
-        gradient_norm=_finite(estimator.diagnostics_.gradient_norm),
+        objective=finite(path[-1]) if len(path) else None,
+        gradient_norm=finite(estimator.diagnostics_.gradient_norm),
     )
 
 
@@ -233,16 +233,17 @@ def _diagnostics(estimator: Estimator) -> DiagnosticsRead:
     return DiagnosticsRead(
         is_positive_definite=diagnostics.is_positive_definite,
         smallest_eigenvalue=diagnostics.smallest_eigenvalue,
-        separated_share=_finite(diagnostics.separated_share),
-        mean_classification=_finite(diagnostics.mean_classification),
-        effective_sample_size=_finite(diagnostics.effective_sample_size),
+        separated_share=finite(diagnostics.separated_share),
+        mean_classification=finite(diagnostics.mean_classification),
+        effective_sample_size=finite(diagnostics.effective_sample_size),
         n_draws=diagnostics.num_draws,
-        largest_interaction=_finite(diagnostics.largest_interaction),
-        noise_ratio=_finite(diagnostics.noise_ratio),
+        largest_interaction=finite(diagnostics.largest_interaction),
+        noise_ratio=finite(diagnostics.noise_ratio),
     )
 
 
-def _censoring_warnings(censored: dict[str, int]) -> list[ResultWarning]:
+def censoring_warnings(censored: dict[str, int]) -> list[ResultWarning]:
+    """Return what to know of cells that were treated as missing, counted by variable."""
     if not censored:
         return []
     counts = ", ".join(f"{count} in {name}" for name, count in censored.items())
@@ -256,7 +257,7 @@ def _censoring_warnings(censored: dict[str, int]) -> list[ResultWarning]:
     ]
 
 
-def _table_warnings(
+def upload_warnings(
     warnings: Sequence[DatasetWarning], variables: Sequence[str]
 ) -> list[ResultWarning]:
     """Return those that concern the variables used, or no column in particular."""
@@ -312,6 +313,6 @@ def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:
     )
 
 
-def _finite(value: float | None) -> float | None:
+def finite(value: float | None) -> float | None:
     """Return a number that JSON can hold; None for one that is not finite."""
     return value if value is not None and math.isfinite(value) else None

@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -27,8 +27,8 @@ from worker.truth import Pair, pair
 __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
 
 # Shares of the whole at which a stage ends; the fit is nearly all of it.
-_PREPARED = 0.02
-_FITTED = 0.90
+PREPARED = 0.02
+FITTED = 0.90
 
 OnStep = Callable[[FitStep], bool | None]
 
@@ -59,17 +59,17 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     no result. A fit that only ran out of iterations has a result, which says so.
     """
     spec = request.spec
-    _report(on_step, "prepare", 0.0)
-    censored = _count_censored(request)
+    report(on_step, "prepare", 0.0)
+    censored = count_censored(spec.variables, spec.censored, request.censored)
     table = request.table.select(spec.variables)
     truth = _known_pairs(request)
-    _report(on_step, "prepare", _PREPARED)
+    report(on_step, "prepare", PREPARED)
 
     started = time.perf_counter()
     estimator = _fit(spec, table, on_step)
     fit_seconds = time.perf_counter() - started
 
-    _report(on_step, "export", _FITTED)
+    report(on_step, "export", FITTED)
     started = time.perf_counter()
     fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, truth)
     artefacts = _make_artefacts(fitted, on_step)
@@ -81,7 +81,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
         fit_seconds=fit_seconds,
         export_seconds=time.perf_counter() - started,
     )
-    _report(on_step, "export", 1.0)
+    report(on_step, "export", 1.0)
     return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
 
 
@@ -91,22 +91,26 @@ def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
     for artefact in make_artefacts(fitted):
         artefacts.append(artefact)
         done = len(artefacts) / (num_expected + 1)
-        _report(on_step, "export", _FITTED + (1 - _FITTED) * done)
+        report(on_step, "export", FITTED + (1 - FITTED) * done)
     return artefacts
 
 
-def _report(on_step: OnStep, stage: str, fraction: float) -> None:
+def report(on_step: OnStep, stage: str, fraction: float) -> None:
+    """Say that a stage has come to this share of the whole; raise `FitCancelledError` if told."""
     if on_step(FitStep(stage=stage, fraction=fraction, iteration=0, objective=None)):
         raise FitCancelledError
 
 
-def _count_censored(request: EstimationRequest) -> dict[str, int]:
-    """Return how many cells of each variable hold a limit and will be treated as missing."""
-    used = set(request.spec.variables)
-    columns = request.censored.column("column").to_pylist()
+def count_censored(variables: Sequence[str], rule: CensoredRule, cells: pa.Table) -> dict[str, int]:
+    """Return how many cells of each variable hold a limit and will be treated as missing.
+
+    `cells` are all that hold one. Raises `JobFailedError` where the rule is to refuse them.
+    """
+    used = set(variables)
+    columns = cells.column("column").to_pylist()
     counts = dict(Counter(column for column in columns if column in used))
-    if counts and request.spec.censored is CensoredRule.REFUSE:
-        raise _incompatible(
+    if counts and rule is CensoredRule.REFUSE:
+        raise incompatible(
             "Cells hold a limit such as <0.5 and no number, which no model uses yet. Set "
             'censored="missing" to treat them as missing.',
             [
@@ -126,7 +130,7 @@ def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
 
 def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep) -> Estimator:
     def on_fit_step(step: FitStep) -> bool | None:
-        fraction = _PREPARED + (_FITTED - _PREPARED) * step.fraction
+        fraction = PREPARED + (FITTED - PREPARED) * step.fraction
         return on_step(replace(step, fraction=fraction))
 
     estimator = build_estimator(spec)
@@ -135,7 +139,7 @@ def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep) -> Estimator:
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours: its own
         # invariants are assertions.
-        raise _incompatible(str(refusal), []) from refusal
+        raise incompatible(str(refusal), []) from refusal
     match FitStatus(estimator.status_):
         case FitStatus.CONVERGED | FitStatus.MAX_ITERATIONS:
             return estimator
@@ -147,7 +151,8 @@ def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep) -> Estimator:
             assert_never(unknown)
 
 
-def _incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
+def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
+    """Return the failure of a job whose data or options the engine refuses."""
     return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, detail, errors=errors))
 
 

@@ -1,10 +1,18 @@
-"""The files of an estimation's result by their names."""
+"""The files of an estimation's result by their names: those of a network, and of a mixture."""
 
 from service.results.formats import GraphFormat, TableFormat
 from service.results.vocabulary import EdgeScore, Figure
 
 # The document itself, beside its files.
 RESULT = "result.json"
+# Every file of a mixture's result except `RESULT`.
+MIXTURE_FILES = (
+    "responsibilities.csv",
+    "responsibilities.parquet",
+    "objective.csv",
+    "figures/objective.svg",
+    "figures/density.svg",
+)
 _TABLES = ("precision", "partial-correlations", "imputations")
 
 

@@ -12,6 +12,7 @@ from service.datasets.options import ReadLimits
 from service.jobs.leases import Claim
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.jobs.specs.scoring import ScoringSpec
 from service.jobs.specs.simulation import SimulationSpec
 from service.problems import ProblemError, problem_document
@@ -21,6 +22,7 @@ from worker.estimation import EstimationRequest, OnStep, estimate
 from worker.experiments import Split, put_together, run_part, split
 from worker.failures import JobFailedError
 from worker.finished_parts import load_parts
+from worker.mixture import MixtureRequest, estimate_mixture
 from worker.scoring import load_estimate, score
 from worker.settings import WorkerSettings
 from worker.simulation import simulate
@@ -39,6 +41,8 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
         match claim.spec:
             case EstimationSpec() as spec:
                 return partial(estimate, load_request(session, claim, spec))
+            case MixtureEstimationSpec() as spec:
+                return partial(estimate_mixture, load_mixture(session, spec))
             case SimulationSpec() as spec:
                 return partial(simulate, spec, ReadLimits.from_settings(settings))
             case ScoringSpec() as spec:
@@ -68,6 +72,18 @@ def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> Estima
         table=stored.table,
         censored=stored.cells,
         ground_truth=claim.ground_truth,
+        table_warnings=stored.warnings,
+        dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
+    )
+
+
+def load_mixture(session: Session, spec: MixtureEstimationSpec) -> MixtureRequest:
+    """Return the data and choices of an estimation of the mixture; raises as `load_request`."""
+    stored = datasets.load_table(session, spec.dataset_id)
+    return MixtureRequest(
+        spec=spec,
+        table=stored.table,
+        censored=stored.cells,
         table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
     )

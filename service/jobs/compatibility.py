@@ -220,21 +220,26 @@ def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Itera
             column=column.name,
             count=column.n_negative,
         )
-    num_limits = column.n_censored + column.n_unknown
-    if num_limits > 0 and request.censored is CensoredRule.REFUSE:
-        yield ProblemItem(
-            message="Cells hold a limit such as <0.5 or ND and no number, which no model uses "
-            'yet. Set censored="missing" to treat them as missing, which biases the estimates; '
-            "the result will say so.",
-            column=column.name,
-            count=num_limits,
-        )
+    yield from refused_limits(request.censored, column)
     if _is_paper(request.estimator) and column.n_zeros > 0:
         yield ProblemItem(
             message='Exact zeros are impossible under the log-normal family of preset "paper"; '
             'use preset "default".',
             column=column.name,
             count=column.n_zeros,
+        )
+
+
+def refused_limits(censored: CensoredRule, column: ColumnSummary) -> Iterator[ProblemItem]:
+    """Yield the cells that hold a limit, where they are to be refused."""
+    num_limits = column.n_censored + column.n_unknown
+    if num_limits > 0 and censored is CensoredRule.REFUSE:
+        yield ProblemItem(
+            message="Cells hold a limit such as <0.5 or ND and no number, which no model uses "
+            'yet. Set censored="missing" to treat them as missing, which biases the estimates; '
+            "the result will say so.",
+            column=column.name,
+            count=num_limits,
         )
 
 

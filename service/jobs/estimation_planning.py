@@ -1,15 +1,20 @@
 """Estimations: every choice made, the data set's facts, the warnings."""
 
 import secrets
-import unicodedata
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from service.datasets.records import DatasetRecord, GroundTruthRecord
-from service.datasets.schemas import ColumnSummary, DatasetSummary
-from service.identifiers import is_id
+from service.datasets.records import GroundTruthRecord
+from service.datasets.schemas import DatasetSummary
 from service.jobs.compatibility import effective_penalty, num_parameters, reasons_against
+from service.jobs.planned_data import (
+    choose_columns,
+    gap_warnings,
+    lock_dataset,
+    refuse,
+    upload_warnings,
+)
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
 from service.jobs.specs.base import MAX_SEED
@@ -22,7 +27,6 @@ from service.jobs.specs.contrastive import (
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.jobs.specs.models import TruncatedGaussianModelCreate
 from service.jobs.vocabulary import LinearChoice, Preset
-from service.problems import ProblemCode, ProblemError, ProblemItem
 
 BYTES_PER_NUMBER = 8
 _AT_RANDOM = "The result is valid if cells are missing completely at random."
@@ -51,13 +55,7 @@ def plan_estimation(session: Session, request: EstimationJobCreate) -> Plan:
     Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
     reason why the model does not fit it.
     """
-    dataset = _lock_dataset(session, request.dataset_id)
-    if dataset is None:
-        raise ProblemError(
-            ProblemCode.NOT_FOUND,
-            "No data set has this identifier.",
-            errors=[ProblemItem(message="No data set has this identifier.", pointer="/dataset_id")],
-        )
+    dataset = lock_dataset(session, request.dataset_id)
     summary = DatasetSummary.model_validate(dataset.summary)
     spec = resolve(request, summary)
     chosen = set(spec.variables)
@@ -78,15 +76,9 @@ def resolve(request: EstimationJobCreate, summary: DatasetSummary) -> Estimation
 
     Raises `ProblemError` (`incompatible-model`) with every reason why the model does not fit it.
     """
-    columns, reasons = _choose(request.variables, summary.columns)
+    columns, reasons = choose_columns(request.variables, summary.columns)
     # A misspelt name must not also be reported as too few variables.
-    reasons = reasons or reasons_against(request, summary, columns)
-    if reasons:
-        raise ProblemError(
-            ProblemCode.INCOMPATIBLE_MODEL,
-            f"{len(reasons)} thing(s) stand in the way of this job; see `errors`.",
-            errors=reasons,
-        )
+    refuse(reasons or reasons_against(request, summary, columns))
     names = [column.name for column in columns]
     seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
     request = request.model_copy(update=_decided(request))
@@ -118,58 +110,7 @@ def describe_estimation(spec: EstimationSpec, plan: Plan) -> EstimationPlan:
 
 def warnings_about(spec: EstimationSpec, data: PlannedData) -> list[PlanWarning]:
     """Return what to know about the data before the estimation runs."""
-    names = {column.name for column in data.columns}
-    found = [
-        PlanWarning(code=warning.code, message=warning.message, columns=warning.columns)
-        for warning in data.summary.warnings
-        if names.issuperset(warning.columns)
-    ]
-    with_gaps = [column.name for column in data.columns if column.n_missing > 0]
-    if with_gaps:
-        message = _MEANING_OF_GAPS[spec.estimator.kind]
-        found.append(PlanWarning(code="missing-cells", message=message, columns=with_gaps))
-    with_limits = [c.name for c in data.columns if c.n_censored + c.n_unknown > 0]
-    if with_limits:
-        found.append(
-            PlanWarning(
-                code="censored-as-missing",
-                message="Cells that hold a limit are treated as missing, which biases estimates.",
-                columns=with_limits,
-            )
-        )
-    return found
-
-
-def _lock_dataset(session: Session, dataset_id: str) -> DatasetRecord | None:
-    """Return the data set, kept from being deleted until the job that needs it is stored."""
-    if not is_id(dataset_id):
-        return None
-    lock = {"read": True, "key_share": True}
-    return session.get(DatasetRecord, dataset_id, with_for_update=lock)
-
-
-def _choose(
-    variables: list[str] | None, columns: list[ColumnSummary]
-) -> tuple[list[ColumnSummary], list[ProblemItem]]:
-    """Return the columns asked for, in the data set's order, and what is wrong with the names."""
-    if variables is None:
-        return columns, []
-    known = {column.name for column in columns}
-    wanted: set[str] = set()
-    problems = []
-    for position, variable in enumerate(variables):
-        name = unicodedata.normalize("NFC", variable)
-        if name not in known:
-            message = "The data set has no variable of this name."
-        elif name in wanted:
-            message = "The variable is named twice."
-        else:
-            wanted.add(name)
-            continue
-        problems.append(
-            ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
-        )
-    return [column for column in columns if column.name in wanted], problems
+    return [*upload_warnings(data), *gap_warnings(data, _MEANING_OF_GAPS[spec.estimator.kind])]
 
 
 def _decided(request: EstimationJobCreate) -> dict[str, Any]:

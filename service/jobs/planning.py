@@ -12,12 +12,14 @@ from service.jobs.estimation_planning import (
     plan_estimation,
     warnings_about,
 )
+from service.jobs.mixture_planning import describe_mixture, mixture_warnings, plan_mixture
 from service.jobs.plans import Plan
 from service.jobs.schemas import JobPlan
 from service.jobs.specs import JobCreate
 from service.jobs.specs.base import MAX_SEED
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
+from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
 from service.jobs.specs.scoring import ScoringJobCreate, ScoringSpec
 from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
 from service.problems import ProblemCode, ProblemError, ProblemItem
@@ -32,6 +34,8 @@ def plan(session: Session, request: JobCreate) -> Plan:
     match request:
         case EstimationJobCreate():
             return plan_estimation(session, request)
+        case MixtureEstimationJobCreate():
+            return plan_mixture(session, request)
         case SimulationJobCreate():
             return Plan(spec=_simulation(request), data=None, ground_truth=None)
         case ExperimentJobCreate():
@@ -45,14 +49,18 @@ def plan(session: Session, request: JobCreate) -> Plan:
 
 def describe(plan: Plan) -> JobPlan:
     """Return what the API says about a plan."""
-    if not isinstance(plan.spec, EstimationSpec):
-        return JobPlan(spec=plan.spec, estimation=None, warnings=[])
-    assert plan.data is not None
-    return JobPlan(
-        spec=plan.spec,
-        estimation=describe_estimation(plan.spec, plan),
-        warnings=warnings_about(plan.spec, plan.data),
-    )
+    data = plan.data
+    match plan.spec:
+        case EstimationSpec() as spec:
+            assert data is not None
+            estimation = describe_estimation(spec, plan)
+            return JobPlan(spec=spec, estimation=estimation, warnings=warnings_about(spec, data))
+        case MixtureEstimationSpec() as spec:
+            assert data is not None
+            estimation = describe_mixture(spec, data)
+            return JobPlan(spec=spec, estimation=estimation, warnings=mixture_warnings(data))
+        case _:
+            return JobPlan(spec=plan.spec, estimation=None, warnings=[])
 
 
 def _seed(wanted: int | None) -> int:
@@ -69,9 +77,9 @@ def _simulation(request: SimulationJobCreate) -> SimulationSpec:
 
 def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
     """Return the plan; the graph is read now, so that a later one changes nothing."""
-    job, _ = access.result_of(session, request.job_id)
-    if job.kind != "estimation":
-        message = f"Job {job.id} is of kind `{job.kind}`; only an estimation can be scored."
+    job, result = access.result_of(session, request.job_id)
+    if (kind := access.kind_of(job, result)) != "estimation":
+        message = f"The result of {job.id} is of kind `{kind}`; only a network can be scored."
         raise ProblemError(
             ProblemCode.INCOMPATIBLE_MODEL,
             message,

@@ -97,7 +97,7 @@ class JobSize(ReadModel):
 
     n_rows: int = Field(ge=0, description="Rows of the table.")
     n_variables: int = Field(ge=0, description="Variables.")
-    n_parameters: int = Field(ge=0, description="Free numbers in K, h and c.")
+    n_parameters: int = Field(ge=0, description="Free numbers of the model: those in K, h and c.")
     n_noise_rows: int = Field(ge=0, description="Noise rows in all.")
     noise_bytes: int = Field(ge=0, description="Memory that the noise takes, in bytes.")
 

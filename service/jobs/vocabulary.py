@@ -13,6 +13,14 @@ class JobKind(StrEnum):
     SCORING = "scoring"
 
 
+class ModelKind(StrEnum):
+    """What can be assumed about data."""
+
+    TRUNCATED_GAUSSIAN = "truncated-gaussian"
+    GAUSSIAN = "gaussian"
+    MIXTURE = "mixture"
+
+
 class SimulatedGraph(StrEnum):
     """Graphs that data can be drawn from."""
 
@@ -170,3 +178,17 @@ class LassoChoice(StrEnum):
 
     EBIC = "ebic"
     CV = "cv"
+
+
+class MixtureForm(StrEnum):
+    """Whether the mixture of two normals is normalised."""
+
+    NORMALISED = "normalised"
+    UNNORMALISED = "unnormalised"
+
+
+class MixtureClimb(StrEnum):
+    """How the bound of the mixture is raised."""
+
+    JOINT = "joint"
+    EXACT_EM = "exact-em"

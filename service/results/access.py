@@ -51,13 +51,17 @@ def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
 
 
 def estimation_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
-    """Return the job and its result, which is an estimation's; raises `ProblemError` if not."""
+    """Return the job and its result, which is a network; raises `ProblemError` if not."""
     job, result = result_of(session, job_id)
-    if job.kind != "estimation":
-        raise ProblemError(
-            ProblemCode.NOT_FOUND, f"The result of a job of kind `{job.kind}` has no graph."
-        )
+    if (kind := kind_of(job, result)) != "estimation":
+        raise ProblemError(ProblemCode.NOT_FOUND, f"A result of kind `{kind}` has no graph.")
     return job, result
+
+
+def kind_of(job: JobRecord, result: ResultRecord) -> str:
+    """Return the kind of a result; an estimation's may be a network or a mixture."""
+    kind: str = result.document.get("kind", job.kind)  # the first release's do not name it
+    return kind
 
 
 def require_truth(job: JobRecord) -> None:

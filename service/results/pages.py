@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter
 from service.blobs import BlobRecord
 from service.jobs.records import JobRecord
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
+from service.results.mixture_result import MixtureResult
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
 from service.results.scoring_result import ScoringResult
@@ -46,6 +47,15 @@ class EstimationResultRead(EstimationResult):
     files: list[FileRead] = Field(description="Its files.")
 
 
+class MixtureResultRead(MixtureResult):
+    """The result of an estimation of the mixture."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(
+        description="Its files: every value's component, the objective's path, pictures."
+    )
+
+
 class SimulationResultRead(SimulationResult):
     """The result of a simulation."""
 
@@ -76,6 +86,7 @@ class ExperimentPartResultRead(ExperimentPartResult):
 
 ResultRead = Annotated[
     EstimationResultRead
+    | MixtureResultRead
     | SimulationResultRead
     | ScoringResultRead
     | ExperimentResultRead
@@ -132,7 +143,7 @@ def describe_result(
             for artefact, blob in files
         ],
     }
-    if job.kind == "estimation":
+    if document["kind"] == "estimation":
         document["links"] = links_of(job.id, has_truth=job.ground_truth is not None)
     return _RESULT.validate_python(document)
 

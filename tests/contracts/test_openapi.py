@@ -101,7 +101,7 @@ def test_requests_and_responses_share_no_object(document: dict[str, Any]) -> Non
                     waiting.extend(branch.values())
                 case list() as branch:
                     waiting.extend(branch)
-        return {name for name in found if schemas[name]["type"] == "object"}
+        return {name for name in found if schemas[name].get("type") == "object"}
 
     for_requests: set[str] = set()
     for_responses: set[str] = set()

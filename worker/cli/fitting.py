@@ -1,32 +1,41 @@
 """`vnce fit`: one table to one folder of results, without a service."""
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, assert_never
 
 import pydantic
+import typer
 from fastapi.exceptions import RequestValidationError
 
 from service.datasets.graph_documents import GroundTruthCreate
 from service.datasets.ground_truth import canonical_edges
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
-from service.jobs import estimation_planning
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.estimation_planning import resolve
+from service.jobs.mixture_planning import resolve_mixture
+from service.jobs.specs import EstimationCreate
+from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.mixture import MixtureEstimationJobCreate
 from service.problems import ProblemCode, ProblemError
+from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity, EstimationResult
 from service.validation_items import validation_items
 from vnce_engine.result import FitStep
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices, job_document
+from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import ERR, OUT, to_json
 from worker.cli.progress import board
 from worker.cli.result_folder import write_result
 from worker.cli.summary import exit_code, print_summary
 from worker.cli.truth_file import read_truth_file
 from worker.client import JsonObject
-from worker.estimation import EstimationRequest, estimate
+from worker.estimation import EstimationRequest, OnStep, estimate
+from worker.mixture import MixtureRequest, estimate_mixture
 from worker.result_files import RESULT
 from worker.truth import pair
 
@@ -53,39 +62,58 @@ def fit_file(
     """
     content = path.read_bytes()
     dataset = read_dataset(content, _validated(pydantic.TypeAdapter(ReadOptions), reading), LIMITS)
-    request = EstimationRequest(
-        spec=_spec(dataset, choices),
-        table=dataset.table,
-        censored=dataset.cells,
-        ground_truth=None if truth is None else _true_edges(truth, dataset),
-        table_warnings=dataset.summary.warnings,
-        dataset=DatasetIdentity(
-            id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest()
-        ),
-    )
+    identity = DatasetIdentity(id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest())
+    true_edges = None if truth is None else _true_edges(truth, dataset)
+    run = _work(_job(choices), dataset, identity, true_edges)
     with board(ERR) as add:
         show = add(path.name)
 
         def on_step(step: FitStep) -> None:
             show(step.stage, step.fraction, step.objective)
 
-        outcome = estimate(request, on_step)
+        outcome = run(on_step)
     result = outcome.document
-    assert isinstance(result, EstimationResult)  # what an estimation leaves
+    assert isinstance(result, EstimationResult | MixtureResult)  # what an estimation leaves
     document = result.model_dump(mode="json")
     files = {artefact.name: artefact.content for artefact in outcome.artefacts}
     write_result(out, {RESULT: to_json(document).encode(), **files})
     if as_json:
         OUT.file.write(to_json(document))
     else:
-        _print(result, outcome, request, dataset, out)
+        _print(result, outcome, true_edges, dataset, out)
     return exit_code(result)
 
 
-def _spec(dataset: ReadDataset, choices: ModelChoices) -> EstimationSpec:
-    """Return the job with every choice made, as the service would; raises `ProblemError`."""
-    job = _validated(pydantic.TypeAdapter(EstimationJobCreate), job_document(LOCAL, choices))
-    return estimation_planning.resolve(job, dataset.summary)
+def _job(choices: ModelChoices) -> EstimationJobCreate | MixtureEstimationJobCreate:
+    adapter: pydantic.TypeAdapter[EstimationJobCreate | MixtureEstimationJobCreate]
+    adapter = pydantic.TypeAdapter(EstimationCreate)
+    return _validated(adapter, job_document(LOCAL, choices))
+
+
+def _work(
+    job: EstimationJobCreate | MixtureEstimationJobCreate,
+    dataset: ReadDataset,
+    identity: DatasetIdentity,
+    true_edges: list[list[str]] | None,
+) -> Callable[[OnStep], Outcome]:
+    """Return the job's work, every choice made as the service would; raises `ProblemError`."""
+    inputs: dict[str, Any] = {
+        "table": dataset.table,
+        "censored": dataset.cells,
+        "table_warnings": dataset.summary.warnings,
+        "dataset": identity,
+    }
+    match job:
+        case EstimationJobCreate():
+            spec = resolve(job, dataset.summary)
+            return partial(estimate, EstimationRequest(spec, ground_truth=true_edges, **inputs))
+        case MixtureEstimationJobCreate():
+            if true_edges is not None:
+                raise typer.BadParameter("a mixture has no graph to score", param_hint="--truth")
+            mixture = resolve_mixture(job, dataset.summary)
+            return partial(estimate_mixture, MixtureRequest(mixture, **inputs))
+        case _ as unknown:
+            assert_never(unknown)
 
 
 def _true_edges(path: Path, dataset: ReadDataset) -> list[list[str]]:
@@ -106,19 +134,25 @@ def _validated(adapter: pydantic.TypeAdapter[Model], document: JsonObject) -> Mo
 
 
 def _print(
-    result: EstimationResult,
+    result: EstimationResult | MixtureResult,
     outcome: Outcome,
-    request: EstimationRequest,
+    true_edges: list[list[str]] | None,
     dataset: ReadDataset,
     out: Path,
 ) -> None:
     for change in dataset.summary.changes:
         OUT.print(f"reading: {change.message}", markup=False, highlight=False)
-    known = request.ground_truth
-    truth = None if known is None else frozenset(pair(*edge) for edge in known)
-    print_summary(OUT, result, outcome.edges, truth)
+    match result:
+        case EstimationResult():
+            truth = None if true_edges is None else frozenset(pair(*edge) for edge in true_edges)
+            print_summary(OUT, result, outcome.edges, truth)
+            shown = "graph.csv and figures/network.svg"
+        case MixtureResult():
+            print_other_summary(OUT, result.model_dump(mode="json"))
+            shown = "responsibilities.csv and figures/density.svg"
+        case _ as unknown:
+            assert_never(unknown)
     OUT.print(
-        f"{1 + len(outcome.artefacts)} files in {out}, among them {RESULT}, graph.csv and "
-        "figures/network.svg.",
+        f"{1 + len(outcome.artefacts)} files in {out}, among them {RESULT}, {shown}.",
         highlight=False,
     )

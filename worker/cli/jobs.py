@@ -11,7 +11,7 @@ from service.results.schemas import EstimationResult
 from worker.cli import options
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, ModelChoices, Url, job_document
-from worker.cli.other_summary import print_other_summary
+from worker.cli.other_summary import other_exit_code, print_other_summary
 from worker.cli.printing import (
     ERR,
     OUT,
@@ -39,6 +39,8 @@ def submit(
         str | None, typer.Option(help="Your label to find the job by.", show_default=False)
     ] = None,
     variables: options.Variables = None,
+    model: options.ModelName = None,
+    model_options: options.ModelOptions = None,
     transform: options.TransformName = None,
     linear: options.Linear = None,
     estimator: options.EstimatorName = options.EstimatorKind.VNCE,
@@ -60,6 +62,8 @@ def submit(
     """Submit an estimation of an uploaded data set to the service and print its job."""
     choices = ModelChoices(
         variables=variables,
+        model=model,
+        model_options=model_options,
         transform=transform,
         linear=linear,
         estimator=estimator,
@@ -218,7 +222,7 @@ def _sum_up(client: Client, job: JsonObject, as_json: bool) -> ExitCode:
     if document["kind"] != "estimation":
         if not as_json:
             print_other_summary(OUT, document)
-        return ExitCode.OK
+        return other_exit_code(document)
     result = EstimationResult.model_validate(document)
     if not as_json:
         print_summary(OUT, result, client.edges(job["id"], limit=NUM_TOP_EDGES))
@@ -242,7 +246,8 @@ def _job_row(job: JsonObject) -> tuple[object, ...]:
 def _about(spec: JsonObject) -> str:
     match spec["kind"]:
         case "estimation":
-            return str(spec["estimator"]["kind"])
+            estimator, model = spec["estimator"]["kind"], spec["model"]["kind"]
+            return f"mixture, {estimator}" if model == "mixture" else str(estimator)
         case "experiment" | "experiment-part":
             return str(spec["experiment"]["name"])
         case kind:

@@ -160,6 +160,8 @@ def fit(
     units_row: options.UnitsRow = False,
     na_values: options.NaValues = None,
     variables: options.Variables = None,
+    model: options.ModelName = None,
+    model_options: options.ModelOptions = None,
     transform: options.TransformName = None,
     linear: options.Linear = None,
     estimator: options.EstimatorName = options.EstimatorKind.VNCE,
@@ -196,6 +198,8 @@ def fit(
     }
     choices = ModelChoices(
         variables=variables,
+        model=model,
+        model_options=model_options,
         transform=transform,
         linear=linear,
         estimator=estimator,

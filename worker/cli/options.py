@@ -12,6 +12,7 @@ from service.jobs.vocabulary import (
     CensoredRule,
     Imputation,
     LinearChoice,
+    ModelKind,
     NoiseDraws,
     PenaltyKind,
     Preset,
@@ -107,6 +108,27 @@ Linear = Annotated[
     typer.Option(
         help="Linear term: estimated, left out, or whichever predicts better.",
         show_default="auto",
+        rich_help_panel=MODEL,
+    ),
+]
+ModelName = Annotated[
+    ModelKind | None,
+    typer.Option(
+        "--model",
+        help="What is assumed: a network of non-negative columns, or of any, or two normals in one "
+        "column.",
+        show_default="truncated-gaussian; gaussian for gaussian-em",
+        rich_help_panel=MODEL,
+    ),
+]
+ModelOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-option",
+        metavar="NAME=VALUE",
+        help="Any other field of the model as the API takes it, such as sigma_1=0.5 or "
+        "form=normalised; repeatable.",
+        show_default=False,
         rich_help_panel=MODEL,
     ),
 ]
@@ -226,6 +248,8 @@ class ModelChoices:
     """What the user said about model and estimator; None where the default is to hold."""
 
     variables: list[str] | None
+    model: ModelKind | None
+    model_options: list[str] | None
     transform: Transform | None
     linear: LinearChoice | None
     estimator: EstimatorKind
@@ -256,9 +280,7 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
         "tol": choices.tol,
     }
     model = {
-        "kind": "gaussian"
-        if choices.estimator is EstimatorKind.GAUSSIAN_EM
-        else "truncated-gaussian",
+        "kind": choices.model or _usual_model(choices.estimator),
         "transform": choices.transform,
         "linear": choices.linear,
     }
@@ -273,11 +295,16 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
     }
     return {
         **_chosen(document),
-        "model": _chosen(model),
+        "model": _chosen(model) | fields(choices.model_options, "--model-option"),
         "estimator": _chosen(estimator)
         | _penalty(choices.penalty)
         | fields(choices.options, "--option"),
     }
+
+
+def _usual_model(estimator: EstimatorKind) -> ModelKind:
+    is_gaussian = estimator is EstimatorKind.GAUSSIAN_EM
+    return ModelKind.GAUSSIAN if is_gaussian else ModelKind.TRUNCATED_GAUSSIAN
 
 
 def _chosen(values: dict[str, Any]) -> JsonObject:

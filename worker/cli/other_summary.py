@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import listing
 from worker.client import JsonObject
 
@@ -10,7 +11,7 @@ _MOST_ROWS = 60
 
 
 def print_other_summary(console: Console, document: JsonObject) -> None:
-    """Print the result of a simulation, a scoring or an experiment."""
+    """Print the result of a mixture, a simulation, a scoring or an experiment."""
     match document["kind"]:
         case "simulation":
             console.print(
@@ -22,10 +23,45 @@ def print_other_summary(console: Console, document: JsonObject) -> None:
         case "scoring":
             rows = [(score["score"], *_score(score)) for score in document["scores"]]
             console.print(listing(("score", "AUC", "average precision"), rows))
+        case "mixture":
+            _print_mixture(console, document)
         case "experiment":
             _print_experiment(console, document)
         case _:
             console.print(document["label"], markup=False, highlight=False)
+
+
+def other_exit_code(document: JsonObject) -> ExitCode:
+    """Return a finished job's exit status: a mixture's fit may not have converged."""
+    if document["kind"] == "mixture" and not document["convergence"]["converged"]:
+        return ExitCode.NOT_CONVERGED
+    return ExitCode.OK
+
+
+def _print_mixture(console: Console, document: JsonObject) -> None:
+    convergence, counts = document["convergence"], document["counts"]
+    ending = "converged" if convergence["converged"] else "not converged"
+    console.print(f"{ending}: {convergence['message']}", markup=False, highlight=False)
+    console.print(
+        f"{counts['n_fitted_values']} values of {document['name']}, {counts['n_missing']} row(s) "
+        f"left out; {document['form']} mixture, sigma_1 {document['sigma_1']:g}, seed "
+        f"{document['seed']}.",
+        markup=False,
+        highlight=False,
+    )
+    for warning in document["warnings"]:
+        console.print(f"warning {warning['message']}", markup=False, highlight=False)
+    found = [("theta", document["theta"]), ("c", document["log_partition"])]
+    rows = [
+        (name, _text(estimate["value"]), _text(estimate["standard_error"]))
+        for name, estimate in found
+        if estimate is not None
+    ]
+    console.print(listing(("parameter", "estimate", "standard error"), rows))
+    weights = document["weights"]
+    console.print(
+        f"weights: {weights['known']:.3f} known, {weights['free']:.3f} free", highlight=False
+    )
 
 
 def _score(score: JsonObject) -> tuple[str, str]:

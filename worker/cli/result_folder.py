@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from worker.result_files import RESULT, file_names
+from worker.result_files import MIXTURE_FILES, RESULT, file_names
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -16,7 +16,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def write_result(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a whole result; what an earlier one has left there and this one lacks is removed."""
-    for name in (RESULT, *file_names(has_truth=True)):
+    for name in (RESULT, *file_names(has_truth=True), *MIXTURE_FILES):
         if name not in files:
             (folder / name).unlink(missing_ok=True)
     write_files(folder, files)

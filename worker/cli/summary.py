@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from service.results.edges import Edge
+from service.results.mixture_result import MixtureResult
 from service.results.schemas import EstimationResult
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import edge_table
@@ -46,6 +47,6 @@ def print_summary(
     console.print(edge_table(top, truth, title))
 
 
-def exit_code(result: EstimationResult) -> ExitCode:
+def exit_code(result: EstimationResult | MixtureResult) -> ExitCode:
     """Return the exit status that an estimation deserves."""
     return ExitCode.OK if result.convergence.converged else ExitCode.NOT_CONVERGED

@@ -1,11 +1,12 @@
 """Models: what is assumed about the data."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from service.jobs.specs.base import RequestModel, SpecModel
-from service.jobs.vocabulary import LinearChoice, Transform
+from service.jobs.vocabulary import LinearChoice, ModelKind, Transform
 
 Linear = Annotated[
     LinearChoice,
@@ -53,7 +54,21 @@ class GaussianModelSpec(SpecModel):
     transform: TransformName
 
 
+def _is_of_a_known_kind(model: Any) -> Any:
+    kind = model.get("kind") if isinstance(model, dict) else None
+    if isinstance(kind, str) and kind not in list(ModelKind):
+        # The union below would say the same of its own kinds, and leave out the mixture.
+        expected = {
+            "discriminator": "'kind'",
+            "expected_tags": ", ".join(map(repr, map(str, ModelKind))),
+        }
+        raise PydanticCustomError("union_tag_invalid", "Unknown kind of model", expected)
+    return model
+
+
 ModelCreate = Annotated[
-    TruncatedGaussianModelCreate | GaussianModelCreate, Field(discriminator="kind")
+    TruncatedGaussianModelCreate | GaussianModelCreate,
+    Field(discriminator="kind"),
+    BeforeValidator(_is_of_a_known_kind),
 ]
 ModelSpec = Annotated[TruncatedGaussianModelSpec | GaussianModelSpec, Field(discriminator="kind")]

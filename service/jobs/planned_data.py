@@ -1,0 +1,93 @@
+"""What every estimation does with its data set first: lock it, choose columns, look at cells."""
+
+import unicodedata
+
+from sqlalchemy.orm import Session
+
+from service.datasets.records import DatasetRecord
+from service.datasets.schemas import ColumnSummary
+from service.identifiers import is_id
+from service.jobs.plans import PlannedData
+from service.jobs.schemas import PlanWarning
+from service.problems import ProblemCode, ProblemError, ProblemItem
+
+
+def lock_dataset(session: Session, dataset_id: str) -> DatasetRecord:
+    """Return the data set, kept from being deleted until the job that needs it is stored.
+
+    Raises `ProblemError` (`not-found`) if there is none.
+    """
+    lock = {"read": True, "key_share": True}
+    found = (
+        session.get(DatasetRecord, dataset_id, with_for_update=lock) if is_id(dataset_id) else None
+    )
+    if found is None:
+        message = "No data set has this identifier."
+        raise ProblemError(
+            ProblemCode.NOT_FOUND,
+            message,
+            errors=[ProblemItem(message=message, pointer="/dataset_id")],
+        )
+    return found
+
+
+def choose_columns(
+    variables: list[str] | None, columns: list[ColumnSummary]
+) -> tuple[list[ColumnSummary], list[ProblemItem]]:
+    """Return the columns asked for, in the data set's order, and what is wrong with the names."""
+    if variables is None:
+        return columns, []
+    known = {column.name for column in columns}
+    wanted: set[str] = set()
+    problems = []
+    for position, variable in enumerate(variables):
+        name = unicodedata.normalize("NFC", variable)
+        if name not in known:
+            message = "The data set has no variable of this name."
+        elif name in wanted:
+            message = "The variable is named twice."
+        else:
+            wanted.add(name)
+            continue
+        problems.append(
+            ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
+        )
+    return [column for column in columns if column.name in wanted], problems
+
+
+def refuse(reasons: list[ProblemItem]) -> None:
+    """Raise `ProblemError` (`incompatible-model`) with the reasons, if there are any."""
+    if reasons:
+        raise ProblemError(
+            ProblemCode.INCOMPATIBLE_MODEL,
+            f"{len(reasons)} thing(s) stand in the way of this job; see `errors`.",
+            errors=reasons,
+        )
+
+
+def upload_warnings(data: PlannedData) -> list[PlanWarning]:
+    """Return those of the upload that concern the columns used."""
+    names = {column.name for column in data.columns}
+    return [
+        PlanWarning(code=warning.code, message=warning.message, columns=warning.columns)
+        for warning in data.summary.warnings
+        if names.issuperset(warning.columns)
+    ]
+
+
+def gap_warnings(data: PlannedData, meaning: str) -> list[PlanWarning]:
+    """Return what to know of missing cells, their `meaning`, and of those that hold a limit."""
+    found = []
+    with_gaps = [column.name for column in data.columns if column.n_missing > 0]
+    if with_gaps:
+        found.append(PlanWarning(code="missing-cells", message=meaning, columns=with_gaps))
+    with_limits = [c.name for c in data.columns if c.n_censored + c.n_unknown > 0]
+    if with_limits:
+        found.append(
+            PlanWarning(
+                code="censored-as-missing",
+                message="Cells that hold a limit are treated as missing, which biases estimates.",
+                columns=with_limits,
+            )
+        )
+    return found

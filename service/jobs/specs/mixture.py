@@ -1,0 +1,181 @@
+"""Estimations of the mixture of two normals in one column: the paper's Section 4.2."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.jobs.specs.base import (
+    DatasetId,
+    RequestModel,
+    Seed,
+    SeedChoice,
+    SpecModel,
+    Tag,
+    VariableName,
+)
+from service.jobs.specs.contrastive import NoiseRatio, NoiseScale
+from service.jobs.specs.estimation import Censored
+from service.jobs.vocabulary import CensoredRule, MixtureClimb, MixtureForm
+
+Form = Annotated[
+    MixtureForm,
+    Field(
+        description="`normalised`: both components weigh one half; `unnormalised`: they weigh as "
+        "their standard deviations do, and the log partition c is estimated with theta."
+    ),
+]
+KnownSigma = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="Standard deviation of the known component, in the data's unit.",
+    ),
+]
+Climb = Annotated[
+    MixtureClimb,
+    Field(
+        description="`joint` raises the bound in the model's parameters and those of q together; "
+        "`exact-em` by turns, q being the posterior. Both end at the same maximum."
+    ),
+]
+NumStarts = Annotated[
+    int,
+    Field(
+        strict=True,
+        ge=1,
+        le=100,
+        description="Random starting points, from 1 to 100; the best end is kept.",
+    ),
+]
+MaxIterations = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=10_000)] | None,
+    Field(
+        description="Most iterations from one start, from 1 to 10000 (pairs of steps with "
+        "`exact-em`); null: 200, or 500 pairs."
+    ),
+]
+OneVariable = Annotated[
+    Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None,
+    Field(
+        description="Name of the one column to use, in a list; null where the data set has but "
+        "one. Compared after Unicode NFC."
+    ),
+]
+
+
+class MixtureModelCreate(RequestModel):
+    """Two normals about zero in one column, the standard deviation of one of them known."""
+
+    kind: Literal["mixture"] = Field(description="The model's kind.")
+    form: Form = MixtureForm.UNNORMALISED
+    sigma_1: KnownSigma = 1.0
+
+
+class MixtureModelSpec(SpecModel):
+    """Two normals about zero in one column, the standard deviation of one of them known."""
+
+    kind: Literal["mixture"] = Field(description="The model's kind.")
+    form: Form
+    sigma_1: KnownSigma
+
+
+class MixtureVnceEstimatorCreate(RequestModel):
+    """Variational noise-contrastive estimation of the mixture, its component the latent."""
+
+    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    climb: Climb = MixtureClimb.JOINT
+    noise_ratio: NoiseRatio = 10
+    noise_scale: NoiseScale = 1.0
+    n_starts: NumStarts = 5
+    max_iter: MaxIterations = None
+
+
+class MixtureVnceEstimatorSpec(SpecModel):
+    """Variational noise-contrastive estimation of the mixture, its component the latent."""
+
+    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    climb: Climb
+    noise_ratio: NoiseRatio
+    noise_scale: NoiseScale
+    n_starts: NumStarts
+    max_iter: MaxIterations
+
+
+class MixtureNceEstimatorCreate(RequestModel):
+    """Noise-contrastive estimation of the mixture, its component summed out."""
+
+    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    noise_ratio: NoiseRatio = 10
+    noise_scale: NoiseScale = 1.0
+    n_starts: NumStarts = 5
+    max_iter: MaxIterations = None
+
+
+class MixtureNceEstimatorSpec(SpecModel):
+    """Noise-contrastive estimation of the mixture, its component summed out."""
+
+    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    noise_ratio: NoiseRatio
+    noise_scale: NoiseScale
+    n_starts: NumStarts
+    max_iter: MaxIterations
+
+
+class MixtureMleEstimatorCreate(RequestModel):
+    """Maximum likelihood of the mixture, whose normalising constant is known."""
+
+    kind: Literal["mle"] = Field(description="The estimator's kind.")
+    n_starts: NumStarts = 5
+    max_iter: MaxIterations = None
+
+
+class MixtureMleEstimatorSpec(SpecModel):
+    """Maximum likelihood of the mixture, whose normalising constant is known."""
+
+    kind: Literal["mle"] = Field(description="The estimator's kind.")
+    n_starts: NumStarts
+    max_iter: MaxIterations
+
+
+MixtureEstimatorCreate = Annotated[
+    MixtureVnceEstimatorCreate | MixtureNceEstimatorCreate | MixtureMleEstimatorCreate,
+    Field(discriminator="kind"),
+]
+MixtureEstimatorSpec = Annotated[
+    MixtureVnceEstimatorSpec | MixtureNceEstimatorSpec | MixtureMleEstimatorSpec,
+    Field(discriminator="kind"),
+]
+
+
+class MixtureEstimationJobCreate(RequestModel):
+    """Ask for the mixture of two normals to be estimated from one column."""
+
+    kind: Literal["estimation"] = Field(description="The job's kind.")
+    dataset_id: DatasetId
+    variables: OneVariable = None
+    model: MixtureModelCreate = Field(description="The mixture.")
+    estimator: MixtureEstimatorCreate = Field(
+        # A factory, since a default that is an object stops client generators.
+        default_factory=lambda: MixtureVnceEstimatorCreate(kind="vnce"),
+        description="How the mixture is fitted; left out: `vnce`, as it is.",
+    )
+    censored: Censored = CensoredRule.REFUSE
+    seed: SeedChoice = None
+    tag: Tag = None
+
+
+class MixtureEstimationSpec(SpecModel):
+    """One estimation of the mixture with every choice made."""
+
+    kind: Literal["estimation"] = Field(description="The job's kind.")
+    dataset_id: DatasetId
+    variables: list[str] = Field(
+        min_length=1, max_length=1, description="The column used, in the data set's spelling."
+    )
+    model: MixtureModelSpec = Field(description="The mixture.")
+    estimator: MixtureEstimatorSpec = Field(description="How the mixture is fitted.")
+    censored: Censored
+    seed: Seed
+    tag: Tag
