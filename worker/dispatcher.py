@@ -1,7 +1,6 @@
 """`python -m worker.dispatcher` carries messages from the outbox to the broker, and reaps.
 
-It is the only process that writes to the broker. Several may run at once: a message sent twice
-does no harm, since the claim decides.
+It is the only process that writes to the broker. Several may run at once and share the messages.
 """
 
 import logging
@@ -12,13 +11,10 @@ import time
 from celery import Celery
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
 from service import logs
 from service.database import Database
-from service.jobs import family, outbox, reaping
-from service.jobs.records import JobRecord
+from service.jobs import outbox, reaping
 from service.metrics import counters
 from service.workers import presence
 from service.workers.records import ProcessKind
@@ -72,15 +68,16 @@ class Dispatcher:
         No transaction is open while a message travels: a broker that hangs must not hold a lock
         that submissions wait for. Raises what the broker raises; unsent messages stay.
         """
-        while messages := self._pending():
-            taken: list[int] = []
+        while messages := self._reserve():
+            num_taken = 0
             try:
                 for message in messages:
                     self._app.send_task(TASK_NAME, args=[message.job_id])
-                    taken.append(message.id)
+                    num_taken += 1
             finally:
                 with self._database.transaction() as session:
-                    outbox.sent(session, taken)
+                    outbox.sent(session, [message.id for message in messages[:num_taken]])
+                    outbox.give_back(session, messages[num_taken:])
 
     def reap(self) -> None:
         """Give jobs of lost workers to others, and wake jobs whose message was lost."""
@@ -93,15 +90,13 @@ class Dispatcher:
                 )
         num_messages = self._broker.num_messages()
         with self._database.transaction() as session:
-            # Jobs may rightly wait for hours behind others. Only a queue that is shorter than the
-            # list of waiting jobs has lost messages.
-            if num_messages < _num_waiting(session):
-                for job_id in reaping.resend_stale(session, self._settings.resend_seconds):
-                    logger.warning(
-                        "job %s: its message may be lost; sending another",
-                        job_id,
-                        extra={"job_id": job_id},
-                    )
+            resent = reaping.resend_stale(session, self._settings.resend_seconds, num_messages)
+        for job_id in resent:
+            logger.warning(
+                "job %s: its message may be lost; sending another",
+                job_id,
+                extra={"job_id": job_id},
+            )
 
     def tidy(self) -> None:
         """Forget processes that were lost long ago, and keep the counters' rows few."""
@@ -113,14 +108,9 @@ class Dispatcher:
         if self._settings.alive_file:
             self._settings.alive_file.touch()
 
-    def _pending(self) -> list[outbox.WakeUp]:
-        with self._database.snapshot() as session:
-            return outbox.pending(session, BATCH_SIZE)
-
-
-def _num_waiting(session: Session) -> int:
-    waiting = select(func.count()).select_from(JobRecord).where(family.waits())
-    return session.scalar(waiting) or 0
+    def _reserve(self) -> list[outbox.WakeUp]:
+        with self._database.transaction() as session:
+            return outbox.reserve(session, BATCH_SIZE)
 
 
 def main() -> None:

@@ -7,11 +7,14 @@ the claim decides, the message only hints.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
 from service.jobs.records import JobRecord, OutboxRecord
+
+# How long the messages of a dispatcher that was killed before it had sent them wait for another.
+RESERVATION_SECONDS = 10.0
 
 
 class WakeUp(NamedTuple):
@@ -35,18 +38,48 @@ def wake(session: Session, job_ids: Sequence[str]) -> None:
 
 
 def pending(session: Session, limit: int) -> list[WakeUp]:
-    """Return the oldest messages, at most `limit`.
+    """Return the oldest messages that no dispatcher is about to send, at most `limit`.
 
     On PostgreSQL they stay locked until the transaction ends, and another dispatcher passes
     over them.
     """
+    reserved_until = OutboxRecord.reserved_until
     rows = session.execute(
         select(OutboxRecord.id, OutboxRecord.job_id)
+        .where(or_(reserved_until.is_(None), reserved_until < now()))
         .order_by(OutboxRecord.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
     )
     return [WakeUp(id=row.id, job_id=row.job_id) for row in rows]
+
+
+def reserve(session: Session, limit: int) -> list[WakeUp]:
+    """Take the oldest messages for one dispatcher, at most `limit`; others pass over them.
+
+    It sends them when this transaction has ended: no lock is held while a message travels.
+    """
+    messages = pending(session, limit)
+    _set_reservation(session, messages, now() + RESERVATION_SECONDS)
+    return messages
+
+
+def give_back(session: Session, messages: Sequence[WakeUp]) -> None:
+    """Leave reserved messages, which the broker has not taken, to any dispatcher."""
+    _set_reservation(session, messages, None)
+
+
+def _set_reservation(
+    session: Session, messages: Sequence[WakeUp], until: ColumnElement[float] | None
+) -> None:
+    if not messages:
+        return
+    session.execute(
+        update(OutboxRecord)
+        .where(OutboxRecord.id.in_([message.id for message in messages]))
+        .values(reserved_until=until)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def sent(session: Session, ids: Sequence[int]) -> None:

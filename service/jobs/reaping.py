@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, case, exists, null, select, update
+from sqlalchemy import ColumnElement, case, exists, func, null, select, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
@@ -52,19 +52,24 @@ def requeue_expired(session: Session) -> Reaped:
     return reaped
 
 
-def resend_stale(session: Session, older_than_seconds: float) -> list[str]:
-    """Wake the jobs that have waited for so long since their last message; return their ids.
+def resend_stale(session: Session, older_than_seconds: float, num_in_queue: int) -> list[str]:
+    """Wake jobs that have waited for so long since their last message; return their ids.
 
-    Their message may have been lost with the broker. Jobs with a message still to be sent are
+    Jobs may rightly wait for hours behind others. Only a queue that is shorter than the list of
+    jobs that wait in it has lost messages: as many jobs are woken as it lacks, those first that
+    were woken first, since theirs left the queue first. Jobs with a message still to be sent are
     left alone. A job that was split waits from the moment when its last part ended.
     """
     has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
+    waits_in_queue = family.waits() & ~has_message
+    num_waiting = session.scalar(select(func.count()).select_from(JobRecord).where(waits_in_queue))
     stale = session.scalars(
-        select(JobRecord.id).where(
-            family.waits(),
-            JobRecord.woken_at < now() - older_than_seconds,
-            ~has_message,
-        )
+        select(JobRecord.id)
+        .where(waits_in_queue, JobRecord.woken_at < now() - older_than_seconds)
+        .order_by(JobRecord.woken_at)
+        .limit(max((num_waiting or 0) - num_in_queue, 0))
+        # A second reaper waits here, and then finds that they were woken a moment ago.
+        .with_for_update(of=JobRecord)
     ).all()
     outbox.wake(session, stale)
     return list(stale)

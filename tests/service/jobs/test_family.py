@@ -181,7 +181,7 @@ def test_a_wake_up_that_was_lost_is_sent_again(
         succeed(database, part)
     messages(database)
     with database.transaction() as session:
-        assert reaping.resend_stale(session, older_than_seconds=-1) == [parent_id]
+        assert reaping.resend_stale(session, -1, num_in_queue=0) == [parent_id]
 
 
 def test_a_released_job_that_was_split_can_be_claimed_again(

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from sqlalchemy import update
 
+from service.clock import now
 from service.database import Database
 from service.jobs import outbox
+from service.jobs.records import OutboxRecord
 
 AddJob = Callable[..., str]
 
@@ -38,6 +41,33 @@ def test_id_of_a_sent_message_is_not_given_again(database: Database, add_job: Ad
         outbox.wake(session, [first])
         [new] = outbox.pending(session, 10)
     assert new.id > old.id
+
+
+def test_reserved_messages_are_passed_over_until_they_are_given_back(
+    database: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(3)]
+    with database.transaction() as session:
+        reserved = outbox.reserve(session, 2)
+    assert [message.job_id for message in reserved] == jobs[:2]
+    assert pending_jobs(database) == jobs[2:]
+    with database.transaction() as session:
+        outbox.sent(session, [reserved[0].id])
+        outbox.give_back(session, reserved[1:])
+    assert pending_jobs(database) == jobs[1:]
+
+
+def test_messages_of_a_dispatcher_that_was_lost_are_left_to_others_after_a_while(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    with database.transaction() as session:
+        outbox.reserve(session, 1)
+        session.execute(update(OutboxRecord).values(reserved_until=now() + 60))
+    assert pending_jobs(database) == []
+    with database.transaction() as session:
+        session.execute(update(OutboxRecord).values(reserved_until=now() - 1))
+    assert pending_jobs(database) == [job_id]
 
 
 @pytest.mark.integration

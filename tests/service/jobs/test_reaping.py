@@ -91,8 +91,8 @@ def test_lost_message_is_written_again_once_it_is_old(database: Database, add_jo
     forget_messages(database)
     with database.transaction() as session:
         session.execute(update(JobRecord).values(woken_at=now() - 61))
-        assert reaping.resend_stale(session, 60) == [job_id]
-        assert reaping.resend_stale(session, 60) == []
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == [job_id]
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
     assert count_messages(database, job_id) == 1
 
 
@@ -102,7 +102,7 @@ def test_message_that_may_still_arrive_is_not_written_again(
     job_id = add_job()
     forget_messages(database)
     with database.transaction() as session:
-        assert reaping.resend_stale(session, 60) == []
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
     assert count_messages(database, job_id) == 0
 
 
@@ -112,8 +112,24 @@ def test_message_that_waits_in_the_outbox_is_not_doubled(
     job_id = add_job()
     with database.transaction() as session:
         session.execute(update(JobRecord).values(woken_at=now() - 61))
-        assert reaping.resend_stale(session, 60) == []
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
     assert count_messages(database, job_id) == 1
+
+
+def test_as_many_messages_are_written_again_as_the_queue_lacks_those_sent_first_first(
+    database: Database, add_job: AddJob
+) -> None:
+    job_ids = [add_job() for _ in range(4)]
+    forget_messages(database)
+    with database.transaction() as session:
+        for age, job_id in enumerate(reversed(job_ids)):
+            aged = update(JobRecord).where(JobRecord.id == job_id)
+            session.execute(aged.values(woken_at=now() - 61 - age))
+        assert reaping.resend_stale(session, 60, num_in_queue=4) == []
+        assert reaping.resend_stale(session, 60, num_in_queue=3) == job_ids[:1]
+        # Its new message is not in the queue yet.
+        assert reaping.resend_stale(session, 60, num_in_queue=3) == []
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == job_ids[1:]
 
 
 def test_running_job_gets_no_message(database: Database, add_job: AddJob) -> None:
@@ -121,4 +137,4 @@ def test_running_job_gets_no_message(database: Database, add_job: AddJob) -> Non
     forget_messages(database)
     with database.transaction() as session:
         session.execute(update(JobRecord).values(woken_at=now() - 61))
-        assert reaping.resend_stale(session, 60) == []
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
