@@ -73,6 +73,7 @@ _as_json = partial(json.dumps, allow_nan=False)
 
 
 def _create_engine(url: str) -> Engine:
+    # hide_parameters: errors are logged, and what users store has no business in logs.
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         # pre_ping: a database that restarted must not cost the next request its answer.
@@ -85,11 +86,15 @@ def _create_engine(url: str) -> Engine:
             pool_size=10,
             max_overflow=20,
             json_serializer=_as_json,
+            hide_parameters=True,
         )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
-        url, connect_args={"timeout": SQLITE_BUSY_SECONDS}, json_serializer=_as_json
+        url,
+        connect_args={"timeout": SQLITE_BUSY_SECONDS},
+        json_serializer=_as_json,
+        hide_parameters=True,
     )
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import select, update
-from sqlalchemy.exc import OperationalError, StatementError
+from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from service.blobs import BlobRecord
 from service.clock import now
@@ -43,6 +43,17 @@ def test_exception_undoes_the_transaction(database: Database) -> None:
     assert blob_ids(database) == []
     add_blob(database, "two")
     assert blob_ids(database) == ["two"]
+
+
+def test_an_error_does_not_repeat_what_was_to_be_stored(database: Database) -> None:
+    def add() -> None:
+        with database.transaction() as session:
+            session.add(BlobRecord(id="one", sha256="precious", size=0))
+
+    add()
+    with pytest.raises(IntegrityError) as raised:
+        add()
+    assert "precious" not in str(raised.value)
 
 
 def test_snapshot_keeps_nothing(database: Database) -> None:
