@@ -7,13 +7,17 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
+from service.clock import now
 from service.database import Database
 from service.identifiers import new_id
 from service.jobs import leases
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.workers import presence
+from service.workers.presence import Identity
+from service.workers.records import ProcessKind, WorkerRecord
 from worker.celery_app import QUEUE_NAME, create_celery
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.settings import WorkerSettings
@@ -193,6 +197,38 @@ def test_a_job_whose_lease_ran_out_is_queued_and_sent_again(
     dispatcher.send_pending()
     assert read_job(job_id).state == JobState.QUEUED
     assert job_id in queued_job_ids(valkey_server)
+
+
+def test_a_round_forgets_processes_that_were_lost_long_ago(
+    dispatcher: Dispatcher, database: Database
+) -> None:
+    lost = Identity("process_1", ProcessKind.WORKER, host="", pid=1, version="")
+    with database.transaction() as session:
+        presence.beat(session, lost, memory_bytes=None, job_id=None)
+        long_ago = now() - 2 * presence.FORGET_SECONDS
+        session.execute(update(WorkerRecord).values(heartbeat_at=long_ago))
+    dispatcher.tidy()
+    with database.snapshot() as session:
+        assert presence.sightings(session) == []
+
+
+@pytest.mark.faults
+def test_the_loop_has_a_pulse_also_while_the_broker_is_away(
+    dispatcher: Dispatcher, valkey_server: Any
+) -> None:
+    valkey_server.kill()
+    assert not dispatcher.pulse.is_felt()
+    stopping = threading.Event()
+    loop = threading.Thread(target=dispatcher.run, args=[stopping])
+    loop.start()
+    try:
+        deadline = time.monotonic() + 10
+        while not dispatcher.pulse.is_felt():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        stopping.set()
+        loop.join(timeout=10)
 
 
 @pytest.mark.faults

@@ -1,3 +1,4 @@
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -5,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service import logs
 from service.database import Database
 from service.jobs import leases, repository
 from service.jobs.leases import Claim
@@ -191,6 +193,21 @@ def test_a_cancelled_fit_that_does_not_stop_is_cancelled_all_the_same(
         request_cancellation(database, claim.job_id)
         assert ended.wait(10)
     assert read_job(claim.job_id).state == JobState.CANCELLED
+
+
+def test_what_the_keepers_thread_logs_names_the_job_and_its_request(
+    make_keeper: MakeKeeper, leaving_database: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(logs.formatter("worker"))
+    leaving_database.is_away = True
+    with (
+        logs.bound(job_id="job_1", request_id="abc"),
+        make_keeper(database=leaving_database) as keeper,
+    ):
+        keeper.report(step(0.7))
+        wait_for(lambda: leaving_database.num_refused >= 2)
+    event = json.loads(caplog.text.splitlines()[0])
+    assert (event["job_id"], event["request_id"]) == ("job_1", "abc")
 
 
 def test_heartbeats_outlast_a_database_that_is_away(
