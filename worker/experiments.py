@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.jobs.family import PARTS_SHARE
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.problems import ProblemCode, problem_document
 from service.results.experiment_result import (
@@ -29,8 +30,6 @@ from worker.versions import versions
 
 # Rows that say which of several tables they belong to do so under this key.
 _TABLE_KEY = "table"
-# Where a parent's parts have brought it, before they are put together.
-_PARTS_DONE = 0.95
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def put_together(spec: ExperimentSpec, parts: FinishedParts, on_step: OnStep) ->
 
     Raises `JobFailedError` if no part has a result.
     """
-    _report(on_step, _PARTS_DONE)
+    _report(on_step, PARTS_SHARE)
     if not parts.results:
         first = next((failure.error for failure in parts.failures if failure.error), None)
         reason = "" if first is None else f" The first one: {first.detail}"

@@ -4,9 +4,12 @@ The parent is `running` without a lease while its parts are at work. Whoever end
 same transaction, notes it in the parent's progress and, after the last, wakes the parent, whose
 next claim is to put the parts together. A part that fails or is cancelled has ended too: what
 became of it is for the parent to say.
+
+Transactions that lock several jobs do so in one order, or PostgreSQL would find them waiting for
+each other: a parent before its parts, and otherwise by id. See `lock` and `lock_parts`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, exists, func, insert, select, update
@@ -21,7 +24,7 @@ from service.metrics import job_counts
 
 STAGE = "parts"
 # Share of a parent's work that its parts are; splitting and putting together are the rest.
-_PARTS_SHARE = 0.95
+PARTS_SHARE = 0.95
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 
 
@@ -38,16 +41,18 @@ class PartCounts:
         return sum(count for state, count in self.by_state.items() if state.is_terminal)
 
 
+def rests_on_parts() -> ColumnElement[bool]:
+    """Return the condition that a job runs, but by its parts: no worker holds it."""
+    return (
+        (JobRecord.state == JobState.RUNNING) & JobRecord.is_split & JobRecord.lease_token.is_(None)
+    )
+
+
 def is_complete() -> ColumnElement[bool]:
     """Return the condition that a job waits for nothing but to have its parts put together."""
     part = aliased(JobRecord)
     has_unfinished = exists().where(part.parent_id == JobRecord.id, part.state.in_(_UNFINISHED))
-    return (
-        (JobRecord.state == JobState.RUNNING)
-        & JobRecord.is_split
-        & JobRecord.lease_token.is_(None)
-        & ~has_unfinished
-    )
+    return rests_on_parts() & ~has_unfinished
 
 
 def waits() -> ColumnElement[bool]:
@@ -86,18 +91,38 @@ def add_parts(
         outbox.wake(session, [parent_id])
 
 
+def lock(session: Session, job_ids: Collection[str]) -> list[str]:
+    """Lock jobs, and before them the parents of those that are parts; return those there are.
+
+    Call it before any other lock of the transaction on a job. Of two parts that end at once the
+    second then sees both.
+    """
+    parents = session.execute(
+        select(JobRecord.id, JobRecord.parent_id).where(JobRecord.id.in_(job_ids))
+    ).all()
+    parts = [job_id for job_id, parent_id in parents if parent_id is not None]
+    roots = {parent_id or job_id for job_id, parent_id in parents}
+    locked = _lock_in_order(session, JobRecord.id.in_(roots))
+    locked += _lock_in_order(session, JobRecord.id.in_(parts))
+    return [job_id for job_id in locked if job_id in set(job_ids)]
+
+
+def lock_parts(session: Session, parent_id: str) -> list[str]:
+    """Lock all parts of a job that is locked already; return their ids in order."""
+    return _lock_in_order(session, JobRecord.parent_id == parent_id)
+
+
+def _lock_in_order(session: Session, which: ColumnElement[bool]) -> list[str]:
+    # No key is changed: rows that refer to these may be written meanwhile.
+    query = select(JobRecord.id).where(which).order_by(JobRecord.id)
+    return list(session.scalars(query.with_for_update(key_share=True)))
+
+
 def part_ended(session: Session, job_id: str) -> None:
-    """Tell a job's parent, if it has one, that the job has ended."""
+    """Tell a job's parent, if it has one, that the job has ended; both are locked."""
     parent_id = session.scalar(select(JobRecord.parent_id).where(JobRecord.id == job_id))
     if parent_id is None:
         return
-    # Locks the parent's row first, so that of two parts that end at once the second sees both.
-    session.execute(
-        update(JobRecord)
-        .where(JobRecord.id == parent_id)
-        .values(progress_at=now())
-        .execution_options(synchronize_session=False)
-    )
     _note_progress(session, parent_id)
     complete = session.scalar(select(JobRecord.id).where(JobRecord.id == parent_id, is_complete()))
     if complete is not None:
@@ -120,15 +145,15 @@ def part_counts(session: Session, parent_ids: Sequence[str]) -> dict[str, PartCo
 
 def parts_of(session: Session, parent_id: str) -> list[JobRecord]:
     """Return a job's parts in the order in which they were made."""
-    parts = session.scalars(select(JobRecord).where(JobRecord.parent_id == parent_id)).all()
-    return sorted(parts, key=lambda part: int(part.spec["part"]))
+    query = select(JobRecord).where(JobRecord.parent_id == parent_id)
+    return list(session.scalars(query.order_by(JobRecord.spec["part"].as_integer())))
 
 
 def _note_progress(session: Session, parent_id: str) -> None:
     counts = part_counts(session, [parent_id])[parent_id]
     progress = {
         "stage": STAGE,
-        "fraction": _PARTS_SHARE * counts.num_ended / counts.total,
+        "fraction": PARTS_SHARE * counts.num_ended / counts.total,
         "iteration": counts.num_ended,
         "objective": None,
     }

@@ -141,6 +141,7 @@ def succeed(session: Session, job_id: str, token: str) -> bool:
     False if the lease was lost, or if the job was to be cancelled: then it ends cancelled here,
     since whoever was told so must not meet a result later.
     """
+    family.lock(session, [job_id])
     was_cancelled = JobRecord.cancel_requested_at.is_not(None)
     state = case((was_cancelled, JobState.CANCELLED), else_=JobState.SUCCEEDED)
     ended = session.execute(
@@ -207,6 +208,7 @@ def retry(session: Session, job_id: str, token: str) -> bool:
 
 
 def _hand_back(session: Session, job_id: str, token: str, **values: Any) -> bool:
+    family.lock(session, [job_id])
     was_cancelled = JobRecord.cancel_requested_at.is_not(None)
     state = session.execute(
         _update(*_is_held(job_id, token))
@@ -234,6 +236,7 @@ def _hand_back(session: Session, job_id: str, token: str, **values: Any) -> bool
 
 
 def _end(session: Session, job_id: str, token: str, state: JobState, **values: Any) -> bool:
+    family.lock(session, [job_id])
     ended = session.execute(
         _update(*_is_held(job_id, token))
         .values(**_without_lease(), state=state, finished_at=now(), **values)

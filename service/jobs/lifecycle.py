@@ -110,20 +110,22 @@ def remove(session: Session, job_id: str) -> None:
 
     Its parts go with it. Raises `ProblemError` if it waits or runs, or if it is a part itself.
     """
+    # Locked before its state is read: a worker that stores a result now is waited for.
+    family.lock(session, [job_id])
     job = existing(session, job_id)
     if job.parent_id is not None:
         raise ProblemError(
             ProblemCode.JOB_IS_A_PART,
             f"Job {job_id} is a part of job {job.parent_id}, with which it is deleted.",
         )
-    for part in family.parts_of(session, job_id):
-        results.remove(session, part.id)
-    results.remove(session, job_id)
-    if not repository.remove_if_terminal(session, job_id):
+    if not JobState(job.state).is_terminal:
         raise ProblemError(
             ProblemCode.JOB_NOT_TERMINAL,
             f"Job {job_id} is {job.state}; cancel it first: PUT /v1/jobs/{job_id}/cancellation.",
         )
+    for owner in sorted([job_id, *family.lock_parts(session, job_id)]):
+        results.remove(session, owner)
+    repository.remove(session, job_id)
 
 
 def described(session: Session, job_id: str) -> JobRead:

@@ -15,6 +15,8 @@ from service.jobs.records import JobRecord, OutboxRecord
 
 # How long the messages of a dispatcher that was killed before it had sent them wait for another.
 RESERVATION_SECONDS = 10.0
+# Ids in one statement: SQLite takes 32,766 values, and a job may be split into more parts.
+_IDS_AT_ONCE = 10_000
 
 
 class WakeUp(NamedTuple):
@@ -29,12 +31,13 @@ def wake(session: Session, job_ids: Sequence[str]) -> None:
     if not job_ids:
         return
     session.execute(insert(OutboxRecord), [{"job_id": job_id} for job_id in job_ids])
-    session.execute(
-        update(JobRecord)
-        .where(JobRecord.id.in_(job_ids))
-        .values(woken_at=now())
-        .execution_options(synchronize_session=False)
-    )
+    for first in range(0, len(job_ids), _IDS_AT_ONCE):
+        session.execute(
+            update(JobRecord)
+            .where(JobRecord.id.in_(job_ids[first : first + _IDS_AT_ONCE]))
+            .values(woken_at=now())
+            .execution_options(synchronize_session=False)
+        )
 
 
 def pending(session: Session, limit: int) -> list[WakeUp]:

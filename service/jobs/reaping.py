@@ -11,6 +11,9 @@ from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.metrics import job_counts
 from service.problems import ProblemCode, problem_document
 
+# A transaction that locks more jobs would keep others waiting.
+_WOKEN_AT_ONCE = 1_000
+
 
 @dataclass(frozen=True)
 class Reaped:
@@ -26,14 +29,17 @@ def requeue_expired(session: Session) -> Reaped:
 
     It ends cancelled if that was asked for, and failed with `worker-lost` if no attempt is left.
     """
-    cancelled = _cancel_expired(session)
-    failed = _fail_expired(session)
+    expired = session.scalars(select(JobRecord.id).where(_has_run_out())).all()
+    # Those whose worker has been heard of while we waited for them are left alone.
+    mine = JobRecord.id.in_(family.lock(session, expired)) & _has_run_out()
+    cancelled = _cancel_expired(session, mine)
+    failed = _fail_expired(session, mine)
     job_counts.finished(session, [*cancelled, *failed])
     for job_id in (*cancelled, *failed):
         family.part_ended(session, job_id)
     requeued = session.scalars(
         update(JobRecord)
-        .where(_has_run_out(), JobRecord.attempt < JobRecord.max_attempts)
+        .where(mine, JobRecord.attempt < JobRecord.max_attempts)
         .values(
             # One that was split stays what it is: its parts have ended, and any worker may take it.
             state=case((JobRecord.is_split, JobState.RUNNING), else_=JobState.QUEUED),
@@ -58,32 +64,32 @@ def resend_stale(session: Session, older_than_seconds: float, num_in_queue: int)
     Jobs may rightly wait for hours behind others. Only a queue that is shorter than the list of
     jobs that wait in it has lost messages: as many jobs are woken as it lacks, those first that
     were woken first, since theirs left the queue first. Jobs with a message still to be sent are
-    left alone. A job that was split waits from the moment when its last part ended.
+    left alone. A job that was split waits from the moment when its last part ended. Where very
+    many are to be woken, the rest comes next time.
     """
     has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
     waits_in_queue = family.waits() & ~has_message
     num_waiting = session.scalar(select(func.count()).select_from(JobRecord).where(waits_in_queue))
-    stale = session.scalars(
-        select(JobRecord.id)
-        .where(waits_in_queue, JobRecord.woken_at < now() - older_than_seconds)
-        .order_by(JobRecord.woken_at)
-        .limit(max((num_waiting or 0) - num_in_queue, 0))
-        # A second reaper waits here, and then finds that they were woken a moment ago.
-        .with_for_update(of=JobRecord)
-    ).all()
-    outbox.wake(session, stale)
-    return list(stale)
+    is_stale = waits_in_queue & (JobRecord.woken_at < now() - older_than_seconds)
+    num_lost = max((num_waiting or 0) - num_in_queue, 0)
+    oldest_first = select(JobRecord.id).where(is_stale).order_by(JobRecord.woken_at)
+    stale = session.scalars(oldest_first.limit(min(num_lost, _WOKEN_AT_ONCE))).all()
+    # A second reaper waits here, and then finds that they were woken a moment ago.
+    locked = family.lock(session, stale)
+    woken = session.scalars(oldest_first.where(JobRecord.id.in_(locked))).all()
+    outbox.wake(session, woken)
+    return list(woken)
 
 
 def _has_run_out() -> ColumnElement[bool]:
     return (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
 
 
-def _cancel_expired(session: Session) -> list[str]:
+def _cancel_expired(session: Session, expired: ColumnElement[bool]) -> list[str]:
     return list(
         session.scalars(
             update(JobRecord)
-            .where(_has_run_out(), JobRecord.cancel_requested_at.is_not(None))
+            .where(expired, JobRecord.cancel_requested_at.is_not(None))
             .values(
                 state=JobState.CANCELLED,
                 finished_at=now(),
@@ -96,8 +102,8 @@ def _cancel_expired(session: Session) -> list[str]:
     )
 
 
-def _fail_expired(session: Session) -> list[str]:
-    out_of_attempts = (_has_run_out(), JobRecord.attempt >= JobRecord.max_attempts)
+def _fail_expired(session: Session, expired: ColumnElement[bool]) -> list[str]:
+    out_of_attempts = (expired, JobRecord.attempt >= JobRecord.max_attempts)
     lost = session.execute(select(JobRecord.id, JobRecord.attempt).where(*out_of_attempts)).all()
     failed: list[str] = []
     for job_id, attempt in lost:

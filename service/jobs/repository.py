@@ -21,7 +21,7 @@ class JobFilter:
     kind: JobKind | None
     dataset_id: str | None
     tag: str | None
-    # Whose parts are listed; None: only jobs that are part of no other.
+    # Whose parts are listed; None: only jobs that are part of no other, or all of that kind.
     parent_id: str | None
 
 
@@ -34,11 +34,10 @@ def newest(
     session: Session, wanted: JobFilter, limit: int, before: tuple[float, str] | None
 ) -> list[JobRecord]:
     """Return at most `limit` jobs, newest first, those before the place (created_at, id)."""
-    query = (
-        select(JobRecord)
-        .where(JobRecord.parent_id.is_not_distinct_from(wanted.parent_id))
-        .order_by(JobRecord.created_at.desc(), JobRecord.id.desc())
-    )
+    query = select(JobRecord).order_by(JobRecord.created_at.desc(), JobRecord.id.desc())
+    # Whoever asks for this kind asks for parts, of all jobs if no parent is named.
+    if wanted.parent_id is not None or wanted.kind is not JobKind.EXPERIMENT_PART:
+        query = query.where(JobRecord.parent_id.is_not_distinct_from(wanted.parent_id))
     for column, value in (
         (JobRecord.state, wanted.state),
         (JobRecord.kind, wanted.kind),
@@ -62,16 +61,18 @@ def request_cancellation(session: Session, job_id: str) -> bool:
 
     Its parts, if it has any, are treated alike.
     """
+    family.lock(session, [job_id])
     changed = _cancel(session, JobRecord.id == job_id)
     if changed:
+        family.lock_parts(session, job_id)
         _cancel(session, JobRecord.parent_id == job_id)
         family.part_ended(session, job_id)
     return changed
 
 
 def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
-    # A job that waits for its parts is in no worker's hands either.
-    waits = (JobRecord.state == JobState.QUEUED) | JobRecord.lease_token.is_(None)
+    # In no worker's hands.
+    waits = (JobRecord.state == JobState.QUEUED) | family.rests_on_parts()
     changed = session.execute(
         update(JobRecord)
         .where(which, JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
@@ -90,20 +91,10 @@ def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
     return bool(changed)
 
 
-def remove_if_terminal(session: Session, job_id: str) -> bool:
-    """Delete the job's row, message and key, and its parts'; False if it has not ended."""
-    final = [state for state in JobState if state.is_terminal]
-    removed = session.execute(
-        delete(JobRecord)
-        .where(JobRecord.id == job_id, JobRecord.state.in_(final))
-        .returning(JobRecord.id)
-        .execution_options(synchronize_session=False)
-    )
-    if removed.one_or_none() is None:
-        return False
+def remove(session: Session, job_id: str) -> None:
+    """Delete the rows, messages and keys of a job that is locked, and those of its parts."""
     session.execute(
         delete(JobRecord)
-        .where(JobRecord.parent_id == job_id)
+        .where((JobRecord.id == job_id) | (JobRecord.parent_id == job_id))
         .execution_options(synchronize_session=False)
     )
-    return True

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 
 from service.clock import now
 from service.database import Database
@@ -68,6 +68,17 @@ def test_messages_of_a_dispatcher_that_was_lost_are_left_to_others_after_a_while
     with database.transaction() as session:
         session.execute(update(OutboxRecord).values(reserved_until=now() - 1))
     assert pending_jobs(database) == [job_id]
+
+
+@pytest.mark.slow
+def test_more_jobs_than_a_statement_takes_values_are_woken_at_once(
+    database: Database, add_job: AddJob
+) -> None:
+    # PostgreSQL takes 65,535 values, SQLite 32,766.
+    job_ids = [add_job()] * 65_536
+    with database.transaction() as session:
+        outbox.wake(session, job_ids)
+        assert session.scalar(select(func.count(OutboxRecord.id))) == 1 + len(job_ids)
 
 
 @pytest.mark.integration
