@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-# What is under an immutable address never changes, so that nobody needs to ask again.
+# What is at such an address never changes, so that nobody needs to ask again.
 IMMUTABLE = "private, max-age=31536000, immutable"
 
 

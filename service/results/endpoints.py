@@ -1,4 +1,4 @@
-"""Results and their parts; all of them are made by the worker and never change."""
+"""Results and their parts; all of them are made by the worker, and no file ever changes."""
 
 from typing import Annotated
 
@@ -55,7 +55,8 @@ def get_result(job_id: JobId, request: Request, database: DatabaseDep) -> Respon
         job, result = access.result_of(session, job_id)
         files = repository.files(session, job_id)
     document = describe_result(job, result, files)
-    headers = {"Cache-Control": IMMUTABLE}
+    # Asked for again at each use, which costs a 304: a new release may describe it in more fields.
+    headers = {"Cache-Control": "private, no-cache"}
     return json_response(request, document, headers, etag_of(result.sha256))
 
 

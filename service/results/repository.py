@@ -3,14 +3,16 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import delete, func, insert, select
-from sqlalchemy.orm import Session
+from sqlalchemy import delete, exists, func, insert, select
+from sqlalchemy.orm import Session, aliased
 
 from service import blobs
 from service.blobs import BlobRecord
 from service.clock import now
 from service.datasets import repository as datasets
+from service.jobs.records import JobRecord, JobState
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
@@ -31,12 +33,7 @@ def store(session: Session, job_id: str, outcome: Outcome) -> None:
         datasets.add(session, made.data)
         datasets.put_ground_truth(session, made.data.id, made.ground_truth)
     document = outcome.document.model_dump(mode="json")
-    canonical = json.dumps(document, sort_keys=True, allow_nan=False)
-    session.add(
-        ResultRecord(
-            job_id=job_id, document=document, sha256=hashlib.sha256(canonical.encode()).hexdigest()
-        )
-    )
+    session.add(ResultRecord(job_id=job_id, document=document, sha256=hash_of(document)))
     session.flush()
     rows = [
         {"job_id": job_id, "rank": rank, **vars(edge)}
@@ -55,6 +52,12 @@ def store(session: Session, job_id: str, outcome: Outcome) -> None:
             )
         )
     session.flush()
+
+
+def hash_of(document: dict[str, Any]) -> str:
+    """Return the SHA-256, in hexadecimal, of a document's canonical JSON."""
+    canonical = json.dumps(document, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def files(session: Session, job_id: str) -> list[tuple[ArtefactRecord, BlobRecord]]:
@@ -83,9 +86,21 @@ def strongest_edges(
 
 
 def remove_older_than(session: Session, seconds: float) -> list[str]:
-    """Delete the results that were stored longer ago than that; return the ids of their jobs."""
+    """Delete the results that were stored longer ago than that; return the ids of their jobs.
+
+    A part's is kept while the job that will put the parts together has not ended.
+    """
+    part, parent = aliased(JobRecord), aliased(JobRecord)
+    is_still_needed = exists().where(
+        part.id == ResultRecord.job_id,
+        parent.id == part.parent_id,
+        parent.state.in_([state for state in JobState if not state.is_terminal]),
+    )
     job_ids = session.scalars(
-        select(ResultRecord.job_id).where(ResultRecord.created_at < now() - seconds)
+        select(ResultRecord.job_id)
+        .where(ResultRecord.created_at < now() - seconds, ~is_still_needed)
+        # As `lifecycle.remove` does, so that neither waits for the other.
+        .order_by(ResultRecord.job_id)
     ).all()
     for job_id in job_ids:
         remove(session, job_id)

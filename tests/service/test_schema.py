@@ -6,6 +6,7 @@ from sqlalchemy import inspect, select, text
 
 from service import schema
 from service.database import Database
+from service.results import repository as results
 from service.results.records import ResultRecord
 
 
@@ -47,7 +48,7 @@ def test_downgrade_leaves_no_table(database: Database) -> None:
 
 
 def migrate(database: Database, revision: str) -> None:
-    go = command.downgrade if revision == "0001" else command.upgrade
+    go = command.upgrade if revision == "head" else command.downgrade
     with database.transaction() as session:
         go(schema.configuration(session.connection()), revision)
 
@@ -72,3 +73,32 @@ def test_migrations_back_and_forth_keep_every_row(database: Database) -> None:
         with database.snapshot() as session:
             rows = session.execute(select(ResultRecord.job_id, ResultRecord.document)).all()
         assert [(row.job_id, row.document["names"]) for row in rows] == [("job_1", ["水"])]
+
+
+def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_give_it(
+    database: Database,
+) -> None:
+    migrate(database, "0002")
+    penalty = '{"kind": "ridge", "strength": 0.3, "path": []}'
+    with database.transaction() as session:
+        session.execute(
+            text(
+                "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
+                " max_attempts) VALUES ('job_1', 'estimation', 'succeeded', '{}', 1, 1, 1, 3)"
+            )
+        )
+        session.execute(
+            text(
+                "INSERT INTO results (job_id, created_at, document, sha256)"
+                f" VALUES ('job_1', 1, '{{\"z\": \"水\", \"penalty\": {penalty}}}', 'abc')"
+            ).execution_options(no_parameters=True)
+        )
+    hashes = []
+    for revision in ("head", "0002", "head"):
+        migrate(database, revision)
+        with database.snapshot() as session:
+            row = session.execute(select(ResultRecord.document, ResultRecord.sha256)).one()
+        assert ("stability" in row.document) == (revision == "head")
+        assert row.sha256 == results.hash_of(row.document)
+        hashes.append(row.sha256)
+    assert hashes[0] == hashes[2] != hashes[1]

@@ -1,5 +1,6 @@
 """Let specifications and results tell of more estimators."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -23,7 +24,9 @@ NEW_CHOICES = {
     "noise_scale": 1.0,
 }
 JOBS = sa.table("jobs", sa.column("id"), sa.column("kind"), sa.column("spec", sa.JSON))
-RESULTS = sa.table("results", sa.column("job_id"), sa.column("document", sa.JSON))
+RESULTS = sa.table(
+    "results", sa.column("job_id"), sa.column("document", sa.JSON), sa.column("sha256")
+)
 
 
 def upgrade() -> None:
@@ -54,8 +57,11 @@ def _change_results(change: Any) -> None:
     connection = op.get_bind()
     for row in connection.execute(sa.select(RESULTS)).all():
         document = change(_document(row.document))
+        # The hash is the document's ETag, of the same canonical form as `results.repository` has.
+        canonical = json.dumps(document, sort_keys=True, allow_nan=False)
+        sha256 = hashlib.sha256(canonical.encode()).hexdigest()
         statement = sa.update(RESULTS).where(RESULTS.c.job_id == row.job_id)
-        connection.execute(statement.values(document=document))
+        connection.execute(statement.values(document=document, sha256=sha256))
 
 
 def _document(value: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.problems import ProblemCode, ProblemError, problem_document
+from service.results import repository as results
+from service.results.records import ResultRecord
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]
@@ -222,6 +224,38 @@ def test_parts_are_deleted_with_their_job_and_not_alone(
         lifecycle.remove(session, parent_id)
     with database.snapshot() as session:
         assert session.get(JobRecord, part_ids[0]) is None
+
+
+def test_results_of_parts_are_kept_until_their_job_has_ended_however_old_they_are(
+    database: Database, parent_id: str, part_ids: list[str]
+) -> None:
+    for part in part_ids:
+        succeed(database, part)
+        with database.transaction() as session:
+            session.add(ResultRecord(job_id=part, created_at=0.0, document={}, sha256=""))
+    with database.transaction() as session:
+        assert results.remove_older_than(session, 60) == []
+    claim = claim_of(database, parent_id)
+    with database.transaction() as session:
+        assert results.remove_older_than(session, 60) == []
+        assert leases.succeed(session, parent_id, claim.token)
+        assert results.remove_older_than(session, 60) == sorted(part_ids)
+
+
+def test_parts_come_in_the_order_in_which_they_were_made(
+    database: Database, parent_id: str
+) -> None:
+    parts = [
+        ExperimentPartSpec.model_validate(
+            {"kind": "experiment-part", "part": i, "label": f"part {i}", **CHOICES}
+        )
+        for i in range(12)
+    ]
+    claim = claim_of(database, parent_id)
+    with database.transaction() as session:
+        assert leases.split(session, parent_id, claim.token, parts)
+        # By number, not by its digits: 2 comes before 10.
+        assert [part.spec["part"] for part in family.parts_of(session, parent_id)] == [*range(12)]
 
 
 def test_states_of_parts_are_counted_for_several_jobs_at_once(

@@ -86,7 +86,8 @@ def test_part_that_the_client_has_is_not_sent_again(
     for part in parts:
         address = f"/v1/jobs/{job_id}/result{part}"
         first = client.get(address)
-        assert "immutable" in first.headers["cache-control"]
+        # A new release may give the document more fields, and nothing else.
+        assert ("immutable" in first.headers["cache-control"]) == (part != "")
         again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         other = client.get(address, headers={"If-None-Match": '"other"'})
