@@ -14,7 +14,7 @@ from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
 from service.metrics import endpoints as metrics
 from service.metrics.requests import RequestMetrics
-from service.parameters import refuse_unknown_parameters
+from service.parameters import refuse_nul, refuse_unknown_parameters
 from service.request_log import RequestLogMiddleware
 from service.results import endpoints as results
 from service.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
@@ -56,7 +56,9 @@ def create_app(settings: Settings) -> FastAPI:
         jobs.validation_router,
         results.router,
     ):
-        app.include_router(router, dependencies=[Depends(refuse_unknown_parameters)])
+        app.include_router(
+            router, dependencies=[Depends(refuse_nul), Depends(refuse_unknown_parameters)]
+        )
     # These take no parameters, and probes may add some of their own.
     for router in (kinds.router, health.router, status.router, metrics.router):
         app.include_router(router)

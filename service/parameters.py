@@ -1,8 +1,26 @@
-"""Refusing query parameters that an operation does not have: a mistyped filter filters nothing."""
+"""What no operation takes: parameters that it does not have, and texts that no database holds."""
 
 from fastapi import Request
 
 from service.problems import ProblemCode, ProblemError, ProblemItem
+
+NUL = "\0"
+
+
+async def refuse_nul(request: Request) -> None:
+    """Raise `ProblemError` where the path or a query parameter holds a NUL character.
+
+    PostgreSQL has no text with one, and so nothing of such a name.
+    """
+    if any(NUL in value for value in request.path_params.values()):
+        raise ProblemError(ProblemCode.NOT_FOUND, "Nothing has a name with a NUL character.")
+    found = [name for name, value in request.query_params.multi_items() if NUL in name + value]
+    if found:
+        raise ProblemError(
+            ProblemCode.VALIDATION_FAILED,
+            "A query parameter holds a NUL character.",
+            errors=[ProblemItem(message="No text here holds NUL.", parameter=n) for n in found],
+        )
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

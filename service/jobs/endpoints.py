@@ -111,7 +111,10 @@ def create_job(
         response.status_code = 200
     if not JobState(job.state).is_terminal:
         response.headers.update(RETRY_AFTER)
-    return describe(job, None)
+    with database.snapshot() as session:
+        # One that an Idempotency-Key has found may have been split meanwhile.
+        counts = family.part_counts(session, [job.id]) if job.is_split else {}
+    return describe(job, counts.get(job.id))
 
 
 def _accept(
@@ -145,7 +148,13 @@ def validate_job(body: JobCreate, database: DatabaseDep) -> JobPlan:
 def list_jobs(
     database: DatabaseDep,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
-    kind: Annotated[JobKind | None, Query(description="Only jobs of this kind.")] = None,
+    kind: Annotated[
+        JobKind | None,
+        Query(
+            description="Only jobs of this kind; `experiment-part` without `parent_id`: the parts "
+            "of all jobs."
+        ),
+    ] = None,
     dataset_id: Annotated[
         str | None,
         Query(pattern="^[A-Za-z0-9_]{1,40}$", description="Only jobs that read this data set."),
@@ -158,7 +167,8 @@ def list_jobs(
         str | None,
         Query(
             pattern="^[A-Za-z0-9_]{1,40}$",
-            description="Only parts of this job; left out: only jobs that are part of no other.",
+            description="Only parts of this job; left out: only jobs that are part of no other, "
+            "or whatever `kind` says.",
         ),
     ] = None,
     limit: LimitQuery = 50,
