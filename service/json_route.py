@@ -67,7 +67,7 @@ async def _read_at_most(request: Request, limit: int) -> None:
 def _too_large(limit: int) -> ProblemError:
     return ProblemError(
         ProblemCode.PAYLOAD_TOO_LARGE,
-        f"A JSON request may hold {limit} bytes at most.",
+        f"A JSON request may hold {limit} bytes at most, set by VNCE_MAX_JSON_BYTES.",
         # The rest of the body is not read, so the connection cannot be used again.
         headers={"Connection": "close"},
     )

@@ -29,9 +29,22 @@ class Settings(BaseSettings):
     max_cells: int = Field(
         default=20_000_000, gt=0, description="Largest data set, in rows times columns."
     )
+    max_decoded_bytes: int = Field(
+        default=512 * 2**20,
+        gt=0,
+        description="Largest Parquet or Arrow data set once unfolded, in bytes, as it announces.",
+    )
     max_columns: int = Field(default=2_000, gt=0, description="Most columns of a data set.")
     max_name_length: int = Field(
         default=500, gt=0, description="Longest data set, tag or column name, in characters."
+    )
+    reader_memory_bytes: int = Field(
+        default=3 * 2**29,
+        ge=2**28,
+        description="Most memory of a process that reads an upload, in bytes; two may run at once.",
+    )
+    reader_seconds: int = Field(
+        default=120, gt=0, description="Longest time that reading an upload may take."
     )
 
     lease_seconds: float = Field(

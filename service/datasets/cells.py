@@ -154,7 +154,9 @@ class CellLedger:
         row = pc.add(pc.subtract(positions, pc.multiply(column, num_rows)), first_row)
         column = pc.add(column, columns.start)
         cells = pa.table([column, row, encoded.indices], ["column", "row", "token"])
-        groups = cells.group_by(["column", "token"]).aggregate([("row", "min"), ("row", "count")])
+        groups = cells.group_by(["column", "token"], use_threads=False).aggregate(
+            [("row", "min"), ("row", "count")]
+        )
         for number, index, first, count in zip(
             *(groups[name].to_pylist() for name in ("column", "token", "row_min", "row_count")),
             strict=True,

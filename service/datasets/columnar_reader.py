@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from service.datasets import arrow_lengths
+from service.datasets import arrow_lengths, parquet_footers
 from service.datasets.cells import LARGEST_EXACT_INTEGER, CellLedger
 from service.datasets.names import check_names
 from service.datasets.options import ReadLimits, ReadOptions
@@ -24,8 +24,8 @@ from service.problems import ProblemItem
 _BATCH_CELLS = 500_000
 # Longer texts are no numbers; cutting them keeps a repeated long text from filling the memory.
 _TEXT_BYTES = 400
-# Decoded bytes that an Arrow stream may announce for each cell that is allowed.
-_BYTES_PER_CELL = 16
+# A type of somebody's own, written as one of Arrow's, with what it means beside it.
+_EXTENSION = b"ARROW:extension:name"
 ARROW_FILE_MAGIC = b"ARROW1\0\0"
 
 
@@ -36,12 +36,15 @@ def read_parquet(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Pa
         source = pa.PythonFile(file, mode="r")
         metadata = pq.read_metadata(source)
         schema = pq.read_schema(source)
-        _check_size(metadata.num_rows, len(schema), limits)
         columns = _Columns(schema, options, limits)
+        announced = parquet_footers.measure(metadata)
+        _check_size(metadata.num_rows, len(schema), announced, limits)
         texts = [field.name for field in schema if _is_text(field.type)]
         # As dictionaries, texts take the room of the different ones only.
-        parquet = pq.ParquetFile(source, read_dictionary=texts)
-        for batch in parquet.iter_batches(max(1, _BATCH_CELLS // max(len(schema), 1))):
+        dictionaries = sorted(set(texts) - parquet_footers.without_dictionaries(metadata))
+        parquet = pq.ParquetFile(source, read_dictionary=dictionaries)
+        batch_rows = max(1, _BATCH_CELLS // max(len(schema), 1))
+        for batch in parquet.iter_batches(batch_rows, use_threads=False):
             columns.add(batch)
         return columns.parsed(DatasetFormat.PARQUET)
 
@@ -59,9 +62,7 @@ def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Pars
         columns = _Columns(schema, options, limits)
         file.seek(start)
         announced = arrow_lengths.measure(pa.PythonFile(file, mode="r"))
-        _check_size(announced.num_rows, len(schema), limits)
-        if announced.num_bytes > _BYTES_PER_CELL * limits.max_cells:
-            raise too_large(f"The table would unfold to {announced.num_bytes} bytes.")
+        _check_size(announced.num_rows, len(schema), announced.num_bytes, limits)
         file.seek(start)
         with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
             for batch in reader:
@@ -175,11 +176,16 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 def _refuse_types(fields: Iterable[pa.Field]) -> None:
-    refused = [field for field in fields if not (_is_number(field.type) or _is_text(field.type))]
+    refused = [
+        field
+        for field in fields
+        if _EXTENSION in (field.metadata or {})
+        or not (_is_number(field.type) or _is_text(field.type))
+    ]
     if refused:
         items = [
             ProblemItem(
-                message=f"Type {shorten(str(field.type))} holds no numbers.",
+                message=f"Type {shorten(_type_name(field))} holds no numbers.",
                 column=shorten(field.name),
             )
             for field in refused
@@ -190,6 +196,11 @@ def _refuse_types(fields: Iterable[pa.Field]) -> None:
             "convert them to numbers where that has a meaning.",
             *items,
         )
+
+
+def _type_name(field: pa.Field) -> str:
+    extension = (field.metadata or {}).get(_EXTENSION)
+    return str(field.type) if extension is None else extension.decode(errors="replace")
 
 
 def _short_texts(values: pa.Array) -> pa.Array:
@@ -217,11 +228,20 @@ def _num_large(integers: pa.Array) -> int:
     return pc.sum(is_large).as_py() or 0
 
 
-def _check_size(num_rows: int, num_columns: int, limits: ReadLimits) -> None:
+def _check_size(num_rows: int, num_columns: int, num_bytes: int, limits: ReadLimits) -> None:
+    """Judge what a file announces, before anything is decoded."""
     if num_rows * num_columns > limits.max_cells:
         raise too_large(
-            f"The table has {num_rows} rows and {num_columns} columns; {limits.max_cells} cells "
-            "are allowed. Nothing was decoded."
+            f"The table has {num_rows} rows and {num_columns} columns, {num_rows * num_columns} "
+            "cells.",
+            "max_cells",
+            limits.max_cells,
+        )
+    if num_bytes > limits.max_decoded_bytes:
+        raise too_large(
+            f"The table would unfold to {num_bytes} bytes.",
+            "max_decoded_bytes",
+            limits.max_decoded_bytes,
         )
 
 
@@ -229,6 +249,8 @@ def _check_size(num_rows: int, num_columns: int, limits: ReadLimits) -> None:
 def _damage_reported(format_name: str) -> Iterator[None]:
     try:
         yield
+    except MemoryError:  # Arrow's own is also an ArrowException
+        raise
     # Damaged files surface as any of these, depending on the byte that is wrong.
     except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as error:
         reason = shorten(str(error).partition("\n")[0])

@@ -138,9 +138,7 @@ class _CsvTable:
 
     def _add(self, block: list[list[str]]) -> None:
         if (self._num_rows + len(block)) * len(self._names) > self._limits.max_cells:
-            raise too_large(
-                f"The table has more than {self._limits.max_cells} cells, the most allowed."
-            )
+            raise too_large("The table has too many cells.", "max_cells", self._limits.max_cells)
         if not block:
             return
         # Column after column, so that one pass serves any number of columns.

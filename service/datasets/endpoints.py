@@ -19,6 +19,7 @@ from service.datasets.ground_truth import (
     canonical_edges,
 )
 from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reader_protocol import ReaderBounds, ReadRequest
 from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import StoredDataset
 from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
@@ -28,6 +29,7 @@ from service.json_route import JsonRoute
 from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.paging import CursorQuery, LimitQuery
 from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.settings import Settings
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 # Named apart: a colon follows the noun, as in `POST /v1/datasets:preview`.
@@ -96,10 +98,10 @@ async def create_dataset(
 ) -> DatasetRead:
     """Store a table; what cannot be read without guessing is refused, with column, row and cell."""
     _check_name(query.name, settings.max_name_length)
-    limits = ReadLimits.from_settings(settings)
+    read_request = _read_request(query, settings)
     async with uploads.receive(request, settings.max_body_bytes) as upload:
         stored = await lifecycle.in_reader_thread(
-            partial(lifecycle.create, database, upload, query.name, query, limits)
+            partial(lifecycle.create, database, upload, query.name, read_request)
         )
     response.headers["Location"] = f"/v1/datasets/{stored.record.id}"
     response.headers["ETag"] = etag_of(stored.original.sha256)
@@ -116,9 +118,9 @@ async def preview_dataset(
     request: Request, query: Annotated[ReadOptions, Query()], settings: SettingsDep
 ) -> DatasetPreview:
     """Say what an upload would become; store nothing."""
-    limits = ReadLimits.from_settings(settings)
+    read_request = _read_request(query, settings)
     async with uploads.receive(request, settings.max_body_bytes) as upload:
-        return await lifecycle.in_reader_thread(partial(lifecycle.preview, upload, query, limits))
+        return await lifecycle.in_reader_thread(partial(lifecycle.preview, upload, read_request))
 
 
 @router.get("", operation_id="list_datasets", responses=problem_responses())
@@ -229,6 +231,14 @@ def delete_ground_truth(dataset_id: DatasetId, database: DatabaseDep) -> None:
     with database.transaction() as session:
         lifecycle.existing(session, dataset_id)
         session.delete(session.get(GroundTruthRecord, dataset_id) or _refuse_missing_truth())
+
+
+def _read_request(options: ReadOptions, settings: Settings) -> ReadRequest:
+    return ReadRequest(
+        options=options,
+        limits=ReadLimits.from_settings(settings),
+        bounds=ReaderBounds.from_settings(settings),
+    )
 
 
 def _check_name(name: str, max_length: int) -> None:

@@ -61,7 +61,7 @@ def read_json(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Parse
     if len(set(lengths.values())) > 1:
         raise _unequal_columns(lengths)
     if len(names) * max(lengths.values(), default=0) > limits.max_cells:
-        raise too_large(f"The table has more than {limits.max_cells} cells, the most allowed.")
+        raise too_large("The table has too many cells.", "max_cells", limits.max_cells)
     ledger = CellLedger(Vocabulary.of(options))
     return ParsedTable(
         format=DatasetFormat.JSON,
@@ -117,9 +117,11 @@ class _RecordColumns:
 
     def _check_size(self) -> None:
         if len(self.cells) > self._limits.max_columns:
-            raise too_large(f"The table has more than {self._limits.max_columns} columns.")
+            raise too_large(
+                "The table has too many columns.", "max_columns", self._limits.max_columns
+            )
         if len(self.cells) * self.num_rows > self._limits.max_cells:
-            raise too_large(f"The table has more than {self._limits.max_cells} cells.")
+            raise too_large("The table has too many cells.", "max_cells", self._limits.max_cells)
 
 
 class _Kinds:

@@ -12,7 +12,9 @@ from service.clock import as_datetime
 from service.database import Database
 from service.datasets import repository
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.reading import ReadDataset, read_dataset
+from service.datasets.reader_protocol import ReadRequest
+from service.datasets.readers import Readers
+from service.datasets.reading import read_dataset
 from service.datasets.repository import NewDataset, StoredDataset
 from service.datasets.schemas import DatasetItem, DatasetPreview, DatasetRead
 from service.datasets.stored_table import to_parquet
@@ -22,8 +24,9 @@ from service.problems import ProblemCode, ProblemError
 
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
 _READERS = 2
-_PREVIEW_ROWS = 5
 _limiter: RunVar[CapacityLimiter] = RunVar("dataset_readers")
+# One for the process, whatever apps it holds: what forks readers takes half a second to start.
+_readers = Readers()
 
 Outcome = TypeVar("Outcome")
 
@@ -38,20 +41,29 @@ async def in_reader_thread(work: Callable[[], Outcome]) -> Outcome:
     return await to_thread.run_sync(work, limiter=limiter)
 
 
-def create(
-    database: Database, upload: Upload, name: str, options: ReadOptions, limits: ReadLimits
-) -> StoredDataset:
+def create(database: Database, upload: Upload, name: str, request: ReadRequest) -> StoredDataset:
     """Read an upload and store it; raises `ProblemError` and stores nothing if it cannot be read.
 
     Everything slow happens before the transaction: on SQLite it keeps other writers waiting.
     """
-    new = prepare(upload.file, name, options, limits)
-    with database.transaction() as session:
-        return repository.add(session, new)
+    with _readers.read(upload.file, request) as read:
+        new = NewDataset(
+            id=new_id("dataset"),
+            name=name,
+            format=read.reading.format,
+            num_rows=read.reading.summary.n_rows,
+            num_columns=read.reading.summary.n_columns,
+            summary=read.reading.summary.model_dump(mode="json"),
+            original=upload.file,
+            table=read.table,
+            cells=read.cells,
+        )
+        with database.transaction() as session:
+            return repository.add(session, new)
 
 
 def prepare(file: BinaryIO, name: str, options: ReadOptions, limits: ReadLimits) -> NewDataset:
-    """Return what `file` holds as a data set to be stored; raises as `create` does."""
+    """Return what a file of our own making holds as a data set to be stored."""
     read = read_dataset(file, options, limits)
     return NewDataset(
         id=new_id("dataset"),
@@ -66,16 +78,16 @@ def prepare(file: BinaryIO, name: str, options: ReadOptions, limits: ReadLimits)
     )
 
 
-def preview(upload: Upload, options: ReadOptions, limits: ReadLimits) -> DatasetPreview:
+def preview(upload: Upload, request: ReadRequest) -> DatasetPreview:
     """Read an upload and say what it would become."""
-    read = read_dataset(upload.file, options, limits)
-    return DatasetPreview(
-        format=read.format,
-        sha256=upload.sha256,
-        size=upload.size,
-        summary=read.summary,
-        first_rows=_first_rows(read),
-    )
+    with _readers.read(upload.file, request) as read:
+        return DatasetPreview(
+            format=read.reading.format,
+            sha256=upload.sha256,
+            size=upload.size,
+            summary=read.reading.summary,
+            first_rows=read.reading.first_rows,
+        )
 
 
 def existing(session: Session, dataset_id: str) -> StoredDataset:
@@ -122,11 +134,6 @@ def _facts(stored: StoredDataset) -> dict[str, object]:
         "n_columns": record.num_columns,
         "has_ground_truth": stored.has_ground_truth,
     }
-
-
-def _first_rows(read: ReadDataset) -> list[list[float | None]]:
-    columns = [column.to_pylist() for column in read.table.slice(0, _PREVIEW_ROWS).columns]
-    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _in_use(reason: str) -> ProblemError:

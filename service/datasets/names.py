@@ -24,7 +24,7 @@ def check_names(raw: Sequence[str], limits: ReadLimits, *, first_position: int =
     Raises `ProblemError` that lists every nameless, repeated or unusable name with its position.
     """
     if len(raw) > limits.max_columns:
-        raise too_large(f"The table has {len(raw)} columns; {limits.max_columns} are allowed.")
+        raise too_large(f"The table has {len(raw)} columns.", "max_columns", limits.max_columns)
     names = [clean_name(name) for name in raw]
     positions: dict[str, list[int]] = defaultdict(list)
     for position, name in enumerate(names, start=first_position):
@@ -68,7 +68,10 @@ def _complaint(name: str, positions: list[int], limits: ReadLimits) -> str:
     if len(positions) > 1:
         return f"the same name at positions {places} (compared after Unicode NFC)."
     if len(name) > limits.max_name_length:
-        return f"{len(name)} characters at position {places}; {limits.max_name_length} are allowed."
+        return (
+            f"{len(name)} characters at position {places}; {limits.max_name_length} are allowed, "
+            "set by VNCE_MAX_NAME_LENGTH."
+        )
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         return f"a line break or control character in the name at position {places}."
     if _REPLACEMENT in name:

@@ -67,8 +67,15 @@ class ReadLimits:
     max_cells: int
     max_columns: int
     max_name_length: int
+    # What a Parquet or Arrow file says that it unfolds to.
+    max_decoded_bytes: int
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         """Return the limits that the operator has set."""
-        return cls(settings.max_cells, settings.max_columns, settings.max_name_length)
+        return cls(
+            settings.max_cells,
+            settings.max_columns,
+            settings.max_name_length,
+            settings.max_decoded_bytes,
+        )

@@ -17,9 +17,12 @@ def unreadable(detail: str, *items: ProblemItem) -> ProblemError:
     return ProblemError(ProblemCode.UNREADABLE_DATASET, detail, errors=list(items[:MAX_ITEMS]))
 
 
-def too_large(detail: str) -> ProblemError:
-    """Return the problem of a table that is larger than the operator allows."""
-    return ProblemError(ProblemCode.PAYLOAD_TOO_LARGE, detail)
+def too_large(what: str, setting: str, allowed: int) -> ProblemError:
+    """Return the problem of a table that is larger than a field of `Settings` allows."""
+    return ProblemError(
+        ProblemCode.PAYLOAD_TOO_LARGE,
+        f"{what} The most allowed is {allowed}, set by VNCE_{setting.upper()}; nothing was stored.",
+    )
 
 
 def not_for(option: str, format_name: str) -> ProblemError:

@@ -30,8 +30,8 @@ class NewDataset:
     # `schemas.DatasetSummary` as JSON.
     summary: dict[str, object]
     original: BinaryIO
-    table: bytes
-    cells: bytes | None
+    table: bytes | BinaryIO
+    cells: bytes | BinaryIO | None
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,9 @@ def _num_patterns(observed: list[pa.Array]) -> int:
         ]
         words.append(reduce(pc.bit_wise_or, bits))
     keys = [f"word_{i}" for i in range(len(words))]
-    num_patterns: int = pa.table(words, keys).group_by(keys).aggregate([]).num_rows
+    num_patterns: int = (
+        pa.table(words, keys).group_by(keys, use_threads=False).aggregate([]).num_rows
+    )
     return num_patterns
 
 

@@ -104,7 +104,8 @@ def _decode(text: str) -> bytes:
 def _too_large(limit: int) -> ProblemError:
     return ProblemError(
         ProblemCode.PAYLOAD_TOO_LARGE,
-        f"An upload may hold {limit} bytes at most; nothing was stored.",
+        f"An upload may hold {limit} bytes at most, set by VNCE_MAX_BODY_BYTES. Nothing was "
+        "stored.",
         # The rest of the body is not read, so the connection cannot be used again.
         headers={"Connection": "close"},
     )

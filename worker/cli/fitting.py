@@ -40,7 +40,9 @@ from worker.result_files import RESULT
 from worker.truth import pair
 
 # The table is in the user's own memory: only what a name may be stays limited.
-LIMITS = ReadLimits(max_cells=2**40, max_columns=2**20, max_name_length=1000)
+LIMITS = ReadLimits(
+    max_cells=2**40, max_columns=2**20, max_name_length=1000, max_decoded_bytes=2**50
+)
 LOCAL = "local"
 
 Model = TypeVar("Model")

@@ -16,7 +16,9 @@ Refuse = Callable[..., ProblemError]
 @pytest.fixture(scope="session")
 def limits() -> ReadLimits:
     """Return limits that no ordinary test reaches."""
-    return ReadLimits(max_cells=100_000, max_columns=200, max_name_length=60)
+    return ReadLimits(
+        max_cells=100_000, max_columns=200, max_name_length=60, max_decoded_bytes=1_600_000
+    )
 
 
 @pytest.fixture(scope="session")

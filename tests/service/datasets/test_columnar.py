@@ -2,7 +2,9 @@
 
 import io
 import json
+import pickle
 from decimal import Decimal
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -91,6 +93,51 @@ REFUSED_TYPES = {
 def test_types_that_are_no_numbers_are_refused_by_name(refuse, write, kind):
     table = pa.table({"x": [1.0, 2.0], kind: REFUSED_TYPES[kind]})
     assert [item.column for item in refuse(write(table)).errors] == [kind]
+
+
+class Payload:
+    """Says so in a file when it is unpickled."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return open, (str(self.file), "w")
+
+
+@WRITERS
+@pytest.mark.parametrize("name", ["arrow.py_extension_type", "somebody.unit"])
+def test_extension_types_that_look_like_numbers_are_refused_and_never_unpickled(
+    refuse, write, tmp_path, name
+):
+    ran = tmp_path / "ran"
+    described = {
+        "ARROW:extension:name": name,
+        "ARROW:extension:metadata": pickle.dumps(Payload(ran)),
+    }
+    schema = pa.schema(
+        [pa.field("x", pa.float64()), pa.field("y", pa.float64(), metadata=described)]
+    )
+    (item,) = refuse(write(pa.table([[1.0], [2.0]], schema=schema))).errors
+    assert (item.column, name in item.message) == ("y", True)
+    assert not ran.exists()
+
+
+def test_a_footer_that_names_another_file_is_not_followed(read):
+    collected, content, footer = [], io.BytesIO(), io.BytesIO()
+    pq.write_table(pa.table({"x": [1.0, 2.0]}), content, metadata_collector=collected)
+    collected[0].set_file_path("http://localhost/secret.parquet")
+    collected[0].write_metadata_file(footer)
+    body = content.getvalue()
+    length = int.from_bytes(body[-8:-4], "little")
+    assert read(body[: -8 - length] + footer.getvalue()[4:]).table["x"].to_pylist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_of_any_encoding_are_read(read, encoding):
+    table = pa.table({"x": ["1.5", None, "<2"], "y": [1, 2, 3]})
+    content = parquet(table, use_dictionary=False, column_encoding={"x": encoding})
+    assert read(content).table["x"].to_pylist() == [1.5, None, None]
 
 
 @pytest.mark.parametrize("write", [arrow_file, arrow_stream])
@@ -188,6 +235,15 @@ def test_options_that_mean_nothing_are_refused(refuse, write, option):
 def test_a_small_file_that_unfolds_beyond_the_limit_is_refused(refuse, content):
     assert len(content) < 500_000
     assert refuse(content).status == 413
+
+
+def test_wide_values_that_unfold_beyond_the_limit_are_refused(refuse, limits):
+    wide = pa.scalar(Decimal("1" + "0" * 60), pa.decimal256(70, 5))
+    content = parquet(pa.table({"x": pa.repeat(wide, limits.max_decoded_bytes // 32 + 1)}))
+    assert len(content) < 10_000
+    problem = refuse(content)
+    assert problem.status == 413
+    assert "VNCE_MAX_DECODED_BYTES" in problem.detail
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])

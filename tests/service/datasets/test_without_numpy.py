@@ -27,7 +27,7 @@ with pa.ipc.new_file(arrow, table.schema) as writer:
     writer.write_table(table)
 csv = b"a,t,n\\n1.5,<0.5,1\\n,2,2\\n3.0,,\\n" * 1
 json = b'{"a": [1.5, null, 3.0], "t": ["<0.5", "2", null], "n": [1, 2, null]}'
-limits = ReadLimits(1000, 10, 50)
+limits = ReadLimits(1000, 10, 50, 100_000)
 tables = [
     read_dataset(content, ReadOptions(na_values=["-9"]), limits).table
     for content in (csv, json, parquet.getvalue(), arrow.getvalue())

@@ -1,0 +1,202 @@
+"""Uploads are read in processes of their own: bounded in memory and time, and free to die."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reader_protocol import ReaderBounds, ReadRequest
+from service.datasets.readers import Readers, ReadUpload
+from service.problems import ProblemError
+from service.settings import Settings
+
+TABLE = b"a,b\n1,2\n<3,\n"
+BOUNDS = ReaderBounds(memory_bytes=2**29, seconds=60)
+# A million bounds, no two alike: seconds of work.
+SLOW = b"a\n" + b"\n".join(b"<%d" % i for i in range(1_000_000))
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    with closing(Readers()) as opened:
+        yield opened
+
+
+@contextmanager
+def reading(
+    readers: Readers, content: bytes, bounds: ReaderBounds = BOUNDS
+) -> Iterator[ReadUpload]:
+    limits = ReadLimits.from_settings(Settings(max_decoded_bytes=2**40))
+    request = ReadRequest(options=ReadOptions(), limits=limits, bounds=bounds)
+    with SpooledTemporaryFile(100) as file:
+        file.write(content)
+        with readers.read(file, request) as read:
+            yield read
+            assert file.tell() == len(content)
+
+
+def refusal(readers: Readers, content: bytes, bounds: ReaderBounds = BOUNDS) -> ProblemError:
+    with pytest.raises(ProblemError) as caught, reading(readers, content, bounds):
+        pass
+    return caught.value
+
+
+def parquet(table: pa.Table, **options: object) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def children(process: int) -> list[int]:
+    """Return the processes that one has forked."""
+    tasks = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for file in tasks for child in file.read_text().split()]
+
+
+def server_of(readers: Readers) -> int:
+    """Return the process that forks readers, once it has read something."""
+    with reading(readers, TABLE):
+        known = [
+            child
+            for child in children(os.getpid())
+            if b"reader_process" in Path(f"/proc/{child}/cmdline").read_bytes()
+        ]
+    return max(known)
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        time.sleep(0.02)
+    pytest.fail("it did not happen within 20 seconds")
+
+
+@pytest.mark.parametrize("content", [TABLE, TABLE + b"5,6\n" * 1000], ids=["memory", "disk"])
+def test_a_table_and_its_cells_come_back_as_files(readers: Readers, content: bytes) -> None:
+    with reading(readers, content) as read:
+        assert read.reading.first_rows[:2] == [[1.0, 2.0], [None, None]]
+        assert pq.read_table(pa.BufferReader(read.table.read()))["a"].to_pylist()[:2] == [1.0, None]
+        assert read.cells is not None
+        assert pq.read_table(pa.BufferReader(read.cells.read()))["upper"].to_pylist() == [3.0]
+
+
+def test_a_refusal_comes_back_with_its_places(readers: Readers) -> None:
+    problem = refusal(readers, b"a,b\n1,x\n")
+    assert (problem.status, problem.errors[0].column) == (422, "b")
+
+
+def test_a_text_that_unfolds_beyond_the_memory_of_a_reader_is_refused(readers: Readers) -> None:
+    table = pa.table({"x": ["1" * 150_000_000, "2"], "y": [1, 2]})
+    content = parquet(table, compression="zstd", use_dictionary=False)
+    assert len(content) < 20_000
+    problem = refusal(readers, content, ReaderBounds(memory_bytes=2**28, seconds=60))
+    assert problem.status == 413
+    assert "VNCE_READER_MEMORY_BYTES" in problem.detail
+
+
+def test_a_reader_that_takes_too_long_is_ended(readers: Readers) -> None:
+    problem = refusal(readers, SLOW, ReaderBounds(memory_bytes=2**30, seconds=1))
+    assert problem.status == 413
+    assert "VNCE_READER_SECONDS" in problem.detail
+
+
+@linux_only
+def test_a_reader_that_crashes_costs_one_upload(readers: Readers) -> None:
+    server = server_of(readers)
+    wait_for(lambda: not children(server))
+    problems: list[ProblemError] = []
+    upload = threading.Thread(target=lambda: problems.append(refusal(readers, SLOW)))
+    upload.start()
+    wait_for(lambda: any(_is_at_work(child) for child in children(server)))
+    os.kill(children(server)[0], signal.SIGSEGV)
+    upload.join(60)
+    assert [problem.status for problem in problems] == [422]
+    assert "ended the process" in problems[0].detail
+    assert server_of(readers) == server
+
+
+def _is_at_work(process: int) -> bool:
+    """Whether a process has had more time than it takes to start reading."""
+    ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11]
+    return int(ticks) > os.sysconf("SC_CLK_TCK") // 4
+
+
+@linux_only
+def test_readers_come_back_when_what_forks_them_is_gone(readers: Readers) -> None:
+    server = server_of(readers)
+    os.kill(server, signal.SIGKILL)
+    wait_for(lambda: server not in children(os.getpid()) or _is_zombie(server))
+    assert server_of(readers) != server
+
+
+def _is_zombie(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@linux_only
+def test_readers_know_no_secret_and_leave_with_the_process_that_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("VNCE_DATABASE_URL", "postgresql://u:s3cr3t@h/d")
+    monkeypatch.setenv("PGPASSWORD", "s3cr3t")
+    with closing(Readers()) as readers:
+        server = server_of(readers)
+        environment = Path(f"/proc/{server}/environ").read_bytes()
+        assert b"ARROW_DEFAULT_MEMORY_POOL" in environment
+        assert b"s3cr3t" not in environment
+    assert server not in children(os.getpid())
+
+
+SCRIPT = """
+import sys
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reading import read_dataset
+from service.problems import ProblemError
+from service.settings import Settings
+
+def peak():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+
+before = peak()
+with open(sys.argv[1], "rb") as file:
+    try:
+        read_dataset(file, ReadOptions(), ReadLimits.from_settings(Settings()))
+    except ProblemError as problem:
+        print(problem.status, peak() - before)
+"""
+
+
+@linux_only
+def test_a_small_file_of_more_than_a_gigabyte_is_refused_with_flat_memory(tmp_path: Path) -> None:
+    rows, groups = 8_000_000, 20
+    schema = pa.schema([("x", pa.float64())])
+    table = pa.table([pa.repeat(pa.scalar(1.5), rows)], schema=schema)
+    file = tmp_path / "small.parquet"
+    options = {"compression": "zstd", "data_page_size": 2**30, "write_statistics": False}
+    with pq.ParquetWriter(file, schema, **options) as writer:
+        for _ in range(groups):
+            writer.write_table(table, row_group_size=rows)
+    assert file.stat().st_size < 500_000
+    assert rows * groups * 8 == 1_280_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, file], capture_output=True, text=True, timeout=120
+    )
+    status, growth = map(int, done.stdout.split())
+    assert status == 413
+    # Reading the footer and making the problem's document; one decoded row group takes 64 MB.
+    assert growth < 32 * 2**20
