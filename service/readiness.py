@@ -52,7 +52,7 @@ class ReadinessRead(BaseModel):
     broker: BrokerState = Field(description="Whether it answers.")
     workers: int | None = Field(
         description="Processes that run jobs, one at a time each, and have told of themselves in "
-        "the last 12 seconds; null while the database cannot be asked.",
+        "the last 9 seconds; null while the database cannot be asked.",
         ge=0,
     )
     dispatchers: int | None = Field(

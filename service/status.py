@@ -57,7 +57,7 @@ class ProcessRead(BaseModel):
     started_at: datetime = Field(description="When it first told of itself, UTC.")
     heartbeat_age_seconds: float = Field(description="How long ago it last did.", ge=0)
     is_live: bool = Field(
-        description="Whether that is less than 12 seconds; if not, it is lost, and leaves this "
+        description="Whether that is less than 9 seconds; if not, it is lost, and leaves this "
         "list ten minutes after its last heartbeat."
     )
     memory_bytes: int | None = Field(

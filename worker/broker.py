@@ -3,7 +3,9 @@
 import logging
 
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from worker.celery_app import QUEUE_NAME, SOCKET_SECONDS
 
@@ -15,7 +17,11 @@ class Broker:
 
     def __init__(self, url: str) -> None:
         self._client = Redis.from_url(
-            url, socket_timeout=SOCKET_SECONDS, socket_connect_timeout=SOCKET_SECONDS
+            url,
+            socket_timeout=SOCKET_SECONDS,
+            socket_connect_timeout=SOCKET_SECONDS,
+            # Whoever asks comes back by itself; the client's own retries would hold up its round.
+            retry=Retry(NoBackoff(), retries=0),
         )
 
     def num_messages(self) -> int:

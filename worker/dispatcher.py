@@ -69,6 +69,7 @@ class Dispatcher:
         that submissions wait for. Raises what the broker raises; unsent messages stay.
         """
         while messages := self._reserve():
+            self.pulse.touch()
             num_taken = 0
             try:
                 for message in messages:

@@ -14,13 +14,13 @@ from celery import Celery, bootsteps
 
 from worker.settings import WorkerSettings
 
-ROUND_SECONDS = 2.0
+ROUND_SECONDS = 1.0
 # A worker that has lost its broker tries again at least every 32 seconds.
 MAX_AGE_SECONDS = 60.0
 
 
 def watch_rounds(app: Celery, on_round: Callable[[], None]) -> None:
-    """Have `on_round` called every few seconds while the worker of `app` takes messages."""
+    """Have `on_round` called every second or so while the worker of `app` takes messages."""
 
     class RoundStep(bootsteps.StartStopStep):
         requires = ("celery.worker.consumer.tasks:Tasks",)

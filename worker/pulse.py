@@ -4,8 +4,8 @@ import mmap
 import struct
 import time
 
-# More than a round may take while the broker is frozen.
-SILENT_SECONDS = 15.0
+# With the time after which a process is lost that tells nothing, this stays below 15 seconds.
+SILENT_SECONDS = 4.0
 _TIME = struct.Struct("d")
 
 

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from service.clock import now
 from service.workers.records import ProcessKind, WorkerRecord
 
-HEARTBEAT_SECONDS = 5.0
-# Two heartbeats may be missed. Whoever asks every 3 seconds hears of a loss within 15.
-LIVE_SECONDS = 12.0
+HEARTBEAT_SECONDS = 3.0
+# Two heartbeats may be missed, or come late because another holds the database.
+LIVE_SECONDS = 9.0
 FORGET_SECONDS = 600.0
 
 
