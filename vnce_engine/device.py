@@ -12,7 +12,7 @@ def chosen_device(device: str | torch.device) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         raise ValueError(f"`device` must be 'auto', 'cpu' or 'cuda', got {device!r}") from error
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"`device={str(device)!r}` needs a CUDA device, and torch finds none here")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vnce_engine.device import chosen_device
 from vnce_engine.diagnostics import (
     is_separated,
     largest_interaction,
@@ -63,6 +64,8 @@ class GaussianOptions:
     penalty_kind: PenaltyKind = PenaltyKind.ADAPTIVE
     tolerance: float = 1e-5
     max_iterations: int = 100
+    device: str | torch.device = "cpu"
+    """Where the fit works; all is drawn on the CPU, so that it does not change the numbers."""
 
 
 class _Climb(NamedTuple):
@@ -84,6 +87,7 @@ def fit_gaussian(
     """
     kept = observations.observed.any(dim=1)
     x = torch.where(observations.observed, observations.values, torch.nan)[kept]
+    x = x.to(chosen_device(options.device))
     _refuse_unbounded(len(x), x.shape[1], options)
     mean = x.nanmean(dim=0)
     scale = (x - mean).square().nanmean(dim=0).sqrt()
@@ -91,10 +95,10 @@ def fit_gaussian(
     penalty = Penalty(options.penalty or 0.0, options.penalty_kind, torch.ones_like(scale), len(x))
     generator = torch.Generator().manual_seed(seed)
     climb = _climb_in_rounds(x, penalty, options, generator, on_step)
-    parameters = GaussianParameters.unpack(climb.theta, len(scale))
+    parameters = GaussianParameters.unpack(climb.theta.cpu(), len(scale))
     diagnostics = _diagnose(climb, parameters.precision, observations, options)
     return FitResult(
-        model=_unstandardised(parameters, mean, scale),
+        model=_unstandardised(parameters, mean.cpu(), scale.cpu()),
         status=climb.status,
         message=_MESSAGES[climb.status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
         objective_path=climb.path,
@@ -128,7 +132,9 @@ def _climb_in_rounds(
     """Return the fit to standardised rows x (n, d), with noise that has learnt from the data."""
     d = x.shape[1]
     independent = GaussianNoise.fit_columns(x, options.noise_scale)
-    start = GaussianParameters.normalised(x.new_zeros(d), torch.eye(d, dtype=x.dtype)).packed()
+    start = GaussianParameters.normalised(
+        x.new_zeros(d), torch.eye(d, dtype=x.dtype, device=x.device)
+    ).packed()
     rough = replace(options, tolerance=max(options.tolerance, _ROUGH_TOLERANCE))
     first = _climb(start, _surface(x, independent, penalty, options, generator), rough, on_step)
     if first.status is not FitStatus.CONVERGED:
@@ -163,7 +169,8 @@ def _surface(
     else:
         uniforms = random_uniforms(num_noise, d, generator)
     holes = torch.isnan(x).repeat(options.noise_ratio, 1)
-    u = torch.cat([x, torch.where(holes, torch.nan, noise.sample(uniforms))])
+    rows = noise.sample(uniforms.to(x.device))
+    u = torch.cat([x, torch.where(holes, torch.nan, rows)])
     return GaussianSurface(GroupedRows.of(u), noise.log_prob(u), n, penalty)
 
 
@@ -212,7 +219,9 @@ def _climb(
 
 def _newton_direction(curvature: Tensor, gradient: Tensor) -> Tensor:
     size = _DAMPING * curvature.diagonal().mean()
-    damped = curvature + size * torch.eye(len(gradient), dtype=gradient.dtype)
+    damped = curvature + size * torch.eye(
+        len(gradient), dtype=gradient.dtype, device=gradient.device
+    )
     factor, info = torch.linalg.cholesky_ex(damped)
     if info > 0:
         return torch.full_like(gradient, math.nan)

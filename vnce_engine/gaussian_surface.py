@@ -76,7 +76,7 @@ class GaussianSurface:
         parameters = self._unpack(theta)
         covariance, _ = self._posterior(parameters)
         logits = self.log_ratio(theta) - self.log_nu
-        is_noise = torch.arange(len(logits)) >= self.num_data
+        is_noise = torch.arange(len(logits), device=logits.device) >= self.num_data
         # The slope of each row's term in its log ratio, and how fast it falls.
         pull = torch.where(is_noise, -torch.sigmoid(logits), torch.sigmoid(-logits))
         fall = torch.sigmoid(logits) * torch.sigmoid(-logits)
@@ -98,7 +98,9 @@ class GaussianSurface:
 
     def _blocks(self) -> tuple[Tensor, ...]:
         n, d = self.rows.u.shape
-        blocks: tuple[Tensor, ...] = torch.arange(n).split(max(1, _BLOCK_FLOATS // d**2))
+        blocks: tuple[Tensor, ...] = torch.arange(n, device=self.rows.u.device).split(
+            max(1, _BLOCK_FLOATS // d**2)
+        )
         return blocks
 
     def _posterior(self, parameters: GaussianParameters) -> tuple[Tensor, Tensor]:

@@ -32,6 +32,17 @@ class _Elsewhere(Tensor):
         made.inner = inner
         return made
 
+    # The next three are made in parts of torch that do not ask `__torch_dispatch__`.
+
+    def __matmul__(self, other: Tensor) -> Tensor:
+        """Return the product; torch would turn a vector into a row and back in place."""
+        is_row = self.ndim == 1 and other.ndim == 2
+        return torch.mv(other.mT, self) if is_row else torch.matmul(self, other)
+
+    def new_tensor(self, data: Any) -> Tensor:
+        """Return numbers as a tensor elsewhere."""
+        return _Elsewhere(self.inner.new_tensor(data))
+
     def tolist(self) -> Any:
         """Return the numbers, which a copy to the CPU would be asked for elsewhere."""
         return self.inner.tolist()
@@ -80,10 +91,23 @@ def _computed(operation: Any, arguments: tuple[Any, ...], options: dict[str, Any
         raise RuntimeError(f"{operation} draws elsewhere by a generator on the CPU")
     on_cpu = {**options, "device": torch.device("cpu")} if is_moving else options
     inner = tree_map_only(_Elsewhere, lambda tensor: tensor.inner, (arguments, on_cpu))
-    result = operation(*inner[0], **inner[1])
+    result = operation(*_with_tensors(operation, inner[0]), **inner[1])
+    if "out" in options:
+        return options["out"]
     if operation._schema.is_mutable:
         return arguments[0]
     return tree_map_only(Tensor, _Elsewhere, result) if is_elsewhere else result
+
+
+def _with_tensors(operation: Any, arguments: tuple[Any, ...]) -> list[Any]:
+    """Return arguments whose single numbers are tensors again where the operation wants tensors."""
+    parameters = operation._schema.arguments
+    return [
+        torch.scalar_tensor(value)
+        if isinstance(value, int | float) and str(parameter.type) == "Tensor"
+        else value
+        for value, parameter in zip(arguments, parameters, strict=False)
+    ]
 
 
 @pytest.fixture

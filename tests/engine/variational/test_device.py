@@ -1,6 +1,7 @@
 """Fits on another device give what they give on the CPU, and take and return NumPy all the same."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from vnce_engine.device import chosen_device
+from vnce_engine.gaussian import GaussianVNCE
+from vnce_engine.gaussian_fit import GaussianOptions, fit_gaussian
+from vnce_engine.observations import Observations
+from vnce_engine.result import FitStatus
 from vnce_engine.variational import fits
 from vnce_engine.variational.affine_normal import AffineNormal
 from vnce_engine.variational.contrast import Contrast, draw_latents, log_ratio
@@ -220,3 +225,24 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         contrast(table(), 1, "cuda")
     with pytest.raises(ValueError, match="`device` must be 'auto', 'cpu' or 'cuda', got 'gpu'"):
         contrast(table(), 1, "gpu")
+
+
+def test_a_gaussian_network_is_the_same_on_another_device(device: Any) -> None:
+    X = np.random.default_rng(4).normal(size=(80, 4)) @ np.triu(np.ones((4, 4)))
+    X[:20, 1] = X[30:50, 3] = np.nan
+    observations = Observations.from_array(X)
+    options = GaussianOptions(penalty=1.0)
+    here = fit_gaussian(observations, options, seed=0)
+    there = fit_gaussian(observations, replace(options, device=device), seed=0)
+    assert there.status is here.status is FitStatus.CONVERGED
+    for name in ("precision", "linear", "log_partition"):
+        torch.testing.assert_close(getattr(there.model, name), getattr(here.model, name), **SAME)
+    assert there.diagnostics.mean_classification == pytest.approx(
+        here.diagnostics.mean_classification, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", ["gpu", None])
+def test_a_gaussian_network_names_a_device_that_it_cannot_use(name: Any) -> None:
+    with pytest.raises(ValueError, match="`device` must be 'auto', 'cpu' or 'cuda'"):
+        GaussianVNCE(device=name).fit(np.asarray(table()))
