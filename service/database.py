@@ -1,5 +1,6 @@
 """Connections and transactions on SQLite and PostgreSQL."""
 
+import errno
 import json
 import sqlite3
 import threading
@@ -22,6 +23,7 @@ NAMING = {
 }
 SQLITE_BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Record(DeclarativeBase):
@@ -62,10 +64,14 @@ class Database:
 
 
 def is_storage_full(error: Exception) -> bool:
-    """Return whether the database refused because it has no room left."""
+    """Return whether the database, or a file, has no room left to grow."""
+    if isinstance(error, OSError):
+        return error.errno in _NO_ROOM
     cause = getattr(error, "orig", None)
     is_full_on_postgresql = getattr(cause, "sqlstate", None) == "53100"
-    return is_full_on_postgresql or "database or disk is full" in str(cause)
+    # SQLite calls it a failed write where a quota, or a limit of file sizes, is reached.
+    is_at_limit = getattr(cause, "sqlite_errorname", None) == "SQLITE_IOERR_WRITE"
+    return is_full_on_postgresql or is_at_limit or "database or disk is full" in str(cause)
 
 
 # A NaN that got this far is a mistake to be found here, not by a client's JSON parser.

@@ -71,6 +71,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(OperationalError, _on_database_trouble)
     app.add_exception_handler(PoolTimeoutError, _on_database_trouble)
+    app.add_exception_handler(OSError, _on_system_error)
     app.add_exception_handler(Exception, _on_mistake)
     app.add_middleware(RequestIdMiddleware)
 
@@ -138,15 +139,24 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
     if is_storage_full(error):
-        return _respond(
-            request, ProblemCode.STORAGE_FULL, "The database has no room left; nothing was stored."
-        )
+        return _no_room(request)
     _log(request, "the database did not answer", error)
     return _respond(
         request,
         ProblemCode.UNAVAILABLE,
         f"The database does not answer; try again in {RETRY_AFTER_SECONDS} seconds.",
         headers={"Retry-After": RETRY_AFTER_SECONDS},
+    )
+
+
+async def _on_system_error(request: Request, error: Exception) -> JSONResponse:
+    # Uploads pass through temporary files, whose disk may be another than the database's.
+    return _no_room(request) if is_storage_full(error) else await _on_mistake(request, error)
+
+
+def _no_room(request: Request) -> JSONResponse:
+    return _respond(
+        request, ProblemCode.STORAGE_FULL, "The service has no room left; nothing was stored."
     )
 
 

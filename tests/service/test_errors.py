@@ -1,6 +1,7 @@
 """Every error is a problem document, and every answer has a request id."""
 
 import asyncio
+import errno
 import logging
 from typing import Any
 
@@ -166,11 +167,18 @@ def test_database_that_is_away_is_503_with_the_time_to_wait(
     assert "no route" not in answer.text
 
 
-def test_full_disk_is_507(settings: Settings) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError("INSERT", {}, Exception("database or disk is full")),
+        OSError(errno.ENOSPC, "No space left on device"),
+    ],
+)
+def test_full_disk_is_507(settings: Settings, error: Exception) -> None:
     app = create_app(settings)
 
     def fail() -> None:
-        raise OperationalError("INSERT", {}, Exception("database or disk is full"))
+        raise error
 
     app.add_api_route("/fails", fail)
     assert_is_problem(TestClient(app).get("/fails"), 507, "storage-full")
