@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable, part_generator
 from vnce_engine.mixture.data import draw_unnormalised
-from vnce_engine.mixture.estimation import METHODS, MixtureEstimates, estimate, random_starts
+from vnce_engine.mixture.estimation import MixtureEstimates, estimate, random_starts
+from vnce_engine.mixture.methods import UNNORMALISED
 from vnce_engine.mixture.model import true_log_partition
 from vnce_engine.progress import FitCancelledError, OnStep
 from vnce_engine.result import FitStep
@@ -69,8 +70,8 @@ class MixturePopulation:
             data = draw_unnormalised(truth, n, n, generator)
             starts = random_starts(self.num_starts * size, self.c_start, generator)
             starts = starts.view(self.num_starts, size, -1)
-            for number, (name, method) in enumerate(METHODS.items()):
-                done = (sum(self.sample_sizes[:place]) + n * number / len(METHODS)) / sum(
+            for number, (name, method) in enumerate(UNNORMALISED.items()):
+                done = (sum(self.sample_sizes[:place]) + n * number / len(UNNORMALISED)) / sum(
                     self.sample_sizes
                 )
                 if on_step is not None and on_step(FitStep(f"{name}, n = {n}", done, place, None)):
@@ -93,7 +94,7 @@ class MixturePopulation:
     def _errors(self, rows: Sequence[Row]) -> SummaryTable:
         lines: list[tuple[Scalar, ...]] = []
         for n in self.sample_sizes:
-            for name in METHODS:
+            for name in UNNORMALISED:
                 found = [row for row in rows if (row["n"], row["estimator"]) == (n, name)]
                 if not found:
                     continue
@@ -122,7 +123,7 @@ class MixturePopulation:
         of a chi-square variable, so that its logarithm falls with slope -1.
         """
         lines: list[tuple[Scalar, ...]] = []
-        for name in METHODS:
+        for name in UNNORMALISED:
             of_method = [row for row in rows if row["estimator"] == name]
             for parameter in _PARAMETERS:
                 slopes = _slopes_by_truth(of_method, f"squared_error_{parameter}")

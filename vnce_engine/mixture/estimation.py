@@ -12,11 +12,8 @@ from torch import Tensor
 
 from vnce_engine.batched_bfgs import Objective, maximise
 from vnce_engine.mixture.data import MixtureData
-from vnce_engine.mixture.methods import UNNORMALISED as METHODS
 from vnce_engine.mixture.methods import Method, log_partition
 from vnce_engine.mixture.model import true_log_partition
-
-__all__ = ["LOCAL_GAP", "METHODS", "MixtureEstimates", "estimate", "random_starts"]
 
 # Nats a row below the best known optimum from which an optimum counts as a local one.
 LOCAL_GAP = 1e-5

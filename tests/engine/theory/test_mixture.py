@@ -8,7 +8,8 @@ from torch import Tensor
 
 from vnce_engine.mixture import em, objectives
 from vnce_engine.mixture.data import MixtureData, draw_normalised, draw_unnormalised
-from vnce_engine.mixture.estimation import METHODS, estimate, random_starts
+from vnce_engine.mixture.estimation import estimate, random_starts
+from vnce_engine.mixture.methods import UNNORMALISED
 from vnce_engine.mixture.model import log_bernoulli, log_joint, log_noise, log_posterior
 
 NUS = (0.1, 1.0, 10.0)
@@ -116,8 +117,8 @@ def test_theorem_2_the_largest_vnce_is_the_largest_nce(generator: torch.Generato
     truth = torch.tensor([2.5, 4.0, 5.5], dtype=torch.float64)
     data = draw_unnormalised(truth, 500, 500, generator)
     starts = random_starts(5 * len(truth), (-5.0, 5.0), generator).view(5, len(truth), -1)
-    by_vnce = estimate(METHODS["VNCE"], data, starts, truth)
-    by_nce = estimate(METHODS["NCE"], data, starts, truth)
+    by_vnce = estimate(UNNORMALISED["VNCE"], data, starts, truth)
+    by_nce = estimate(UNNORMALISED["NCE"], data, starts, truth)
     # Both stop where every derivative is below 1e-7; at these sample sizes curvatures are above
     # 1e-3 a nat, which leaves 1e-4 in the parameters.
     torch.testing.assert_close(by_vnce.theta, by_nce.theta, rtol=0, atol=1e-4)
