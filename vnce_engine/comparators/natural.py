@@ -21,7 +21,7 @@ from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Coordinates, Parameters, gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.progress import FitCancelledError, Progress
-from vnce_engine.result import FitStatus
+from vnce_engine.result import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 
@@ -49,6 +49,11 @@ _SMALLEST_HALF = 10
 # Where cells are missing a complete table's information asks for steps that are too short; up to
 # twice as long a step still converges in every direction.
 _OVER_RELAXATION = 1.5
+
+_AT_THE_LIMIT = (
+    "Steps ended where K would not have stayed safely positive definite, so that no maximum was "
+    "reached. Try a `penalty`."
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,10 @@ def fit_by_natural_gradient(
                 status, message = FitStatus.NON_FINITE, _non_finite(path)
                 break
         else:
-            if ascent.monte_carlo_share() <= options.tolerance:
+            # Iterates that cannot move agree with each other, but on no maximum.
+            if ascent.num_refused:
+                message = _AT_THE_LIMIT
+            elif ascent.monte_carlo_share() <= options.tolerance:
                 status = FitStatus.CONVERGED
     except FitCancelledError:
         status = FitStatus.CANCELLED
@@ -93,6 +101,20 @@ def fit_by_natural_gradient(
         gradient_norm=ascent.gradient_norm,
         num_draws=ascent.num_averaged,
         message=message,
+        warnings=_limit_warnings(ascent.num_refused, len(path)),
+    )
+
+
+def _limit_warnings(num_refused: int, num_steps: int) -> tuple[FitWarning, ...]:
+    if not num_refused:
+        return ()
+    return (
+        FitWarning(
+            "definiteness-limit",
+            f"{num_refused} of {num_steps} steps could not be taken, however short: K would not "
+            "have stayed safely positive definite, which Gibbs sampling needs. The likelihood may "
+            "rise beyond that limit, and the estimates lie where the steps ended. Try a `penalty`.",
+        ),
     )
 
 
@@ -121,6 +143,7 @@ class _Ascent:
         self._iterates: list[FloatArray] = []
         self.gradient_norm = math.nan
         self.is_finite = True
+        self.num_refused = 0
 
     def run(self, options: NaturalOptions) -> Iterator[float]:
         """Yield the gain sought by each step, until the estimate is settled or steps run out."""
@@ -230,12 +253,14 @@ class _Ascent:
         return np.asarray(direction, dtype=np.float64)
 
     def _move(self, direction: Parameters, size: float) -> None:
+        """Take the step, as short as K needs to stay definite; count it if that is none at all."""
         for _ in range(_MAX_HALVINGS):
             moved = self._theta.plus(direction, size)
             if moved.is_definite():
                 self._theta = moved
                 return
             size *= 0.5
+        self.num_refused += 1
 
 
 def _still_falls(gains: list[float]) -> bool:

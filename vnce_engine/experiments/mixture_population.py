@@ -120,17 +120,20 @@ class MixturePopulation:
         """Return slopes of log squared error on log n: one a true value, their mean and its SE.
 
         The squared error of a consistent, asymptotically normal estimator is 1/n times a multiple
-        of a chi-square variable, so that its logarithm falls with slope -1.
+        of a chi-square variable, so that its logarithm falls with slope -1. A true value where an
+        estimate has run away has no slope and is counted as left out.
         """
         lines: list[tuple[Scalar, ...]] = []
         for name in UNNORMALISED:
             of_method = [row for row in rows if row["estimator"] == name]
-            for parameter in _PARAMETERS:
-                slopes = _slopes_by_truth(of_method, f"squared_error_{parameter}")
+            for parameter in _PARAMETERS if of_method else ():
+                slopes, left_out = _slopes_by_truth(of_method, f"squared_error_{parameter}")
+                mean = se = None
                 if len(slopes) > 1:
+                    mean = float(slopes.mean())
                     se = float(slopes.std(ddof=1) / math.sqrt(len(slopes)))
-                    lines.append((name, parameter, len(slopes), float(slopes.mean()), se))
-        columns = ("estimator", "parameter", "truths", "slope", "standard_error")
+                lines.append((name, parameter, len(slopes), mean, se, left_out))
+        columns = ("estimator", "parameter", "truths", "slope", "standard_error", "left_out")
         return SummaryTable("slopes", "Slope of log squared error on log n", columns, tuple(lines))
 
 
@@ -159,8 +162,11 @@ def _values(rows: Sequence[Row], key: str) -> FloatArray:
     return np.array([math.inf if row[key] is None else row[key] for row in rows], dtype=np.float64)
 
 
-def _slopes_by_truth(rows: Sequence[Row], key: str) -> FloatArray:
-    """Return the least-squares slope of every true value that has only finite errors."""
+def _slopes_by_truth(rows: Sequence[Row], key: str) -> tuple[FloatArray, int]:
+    """Return the least-squares slope of every true value that has one, and how many have none.
+
+    There is none where an error is infinite, or exactly zero, or where all are of one sample size.
+    """
     by_truth: dict[Scalar, list[Row]] = {}
     for row in rows:
         by_truth.setdefault(row["truth"], []).append(row)
@@ -169,4 +175,4 @@ def _slopes_by_truth(rows: Sequence[Row], key: str) -> FloatArray:
         errors = _values(group, key)
         if len(group) > 1 and np.isfinite(errors).all() and (errors > 0).all():
             slopes.append(np.polyfit(np.log(_values(group, "n")), np.log(errors), 1)[0])
-    return np.array(slopes, dtype=np.float64)
+    return np.array(slopes, dtype=np.float64), len(by_truth) - len(slopes)

@@ -161,3 +161,14 @@ def test_more_rows_than_the_first_steps_take_are_all_used(moments_by_quadrature)
 def test_parameters_out_of_range_are_refused_by_name(options, message, complete_table):
     with pytest.raises(ValueError, match=message):
         TruncatedGaussianMLE(**options).fit(complete_table[:50])
+
+
+def test_steps_that_no_definite_k_allows_are_told_of_and_are_no_convergence() -> None:
+    # Eight rows and 27 parameters: the likelihood rises beyond every definite K.
+    X = np.abs(np.random.default_rng(3).normal(size=(8, 6)))
+    stuck = TruncatedGaussianMLE(random_state=0).fit(X)
+    assert "definiteness-limit" in {warning.code for warning in stuck.warnings_}
+    assert not stuck.converged_
+    assert "no maximum was reached" in stuck.message_
+    held = TruncatedGaussianMLE(penalty=30.0, penalty_kind="ridge", random_state=0).fit(X)
+    assert "definiteness-limit" not in {warning.code for warning in held.warnings_}

@@ -127,11 +127,37 @@ def test_seconds_are_those_of_the_clock() -> None:
     assert row["seconds"] == 1.0
 
 
+def test_true_values_at_which_an_estimate_ran_away_have_no_slope_and_are_counted() -> None:
+    errors = {0: (1.0, 0.1), 1: (2.0, 0.2), 2: (None, 0.3), 3: (4.0, 0.0)}
+    rows = [
+        {
+            "truth": truth,
+            "n": n,
+            "estimator": estimator,
+            "squared_error_theta": error,
+            "squared_error_c": error,
+            "is_local": 0,
+            "local_share_of_starts": 0.0,
+        }
+        for truth, of_truth in errors.items()
+        for n, error in zip((100, 1_000), of_truth, strict=True)
+        for estimator in ("VNCE", "NCE")
+        if estimator == "VNCE" or truth > 1
+    ]
+    _, slopes = MixturePopulation(sample_sizes=(100, 1_000)).summarise(rows)
+    found = {line[0]: dict(zip(slopes.columns, line, strict=True)) for line in slopes.rows}
+    assert found["VNCE"]["slope"] == pytest.approx(-1)
+    assert (found["VNCE"]["truths"], found["VNCE"]["left_out"]) == (2, 2)
+    assert (found["NCE"]["truths"], found["NCE"]["slope"], found["NCE"]["left_out"]) == (0, None, 2)
+    assert "MLE" not in found
+
+
 @pytest.mark.slow
 def test_the_error_of_all_estimators_falls_as_one_over_n() -> None:
     experiment = MixturePopulation(num_truths=60, sample_sizes=(100, 400, 1_600), batch=60, seed=2)
     _, slopes = experiment.summarise(experiment.run(0))
-    for name, parameter, _, slope, se in slopes.rows:
+    for name, parameter, _, slope, se, left_out in slopes.rows:
+        assert left_out == 0
         assert isinstance(slope, float)
         assert isinstance(se, float)
         assert abs(slope + 1) < 4 * se, (name, parameter, slope, se)

@@ -95,7 +95,7 @@ def test_em_has_a_panel_for_every_step_and_one_for_the_climb(em: Drawn) -> None:
 def test_population_prints_every_slope_with_its_error(population: Drawn) -> None:
     _, slopes = population.experiment.summarise(population.rows)
     written = " ".join(population.texts())
-    for estimator, _, _, slope, se in slopes.rows:
+    for estimator, _, _, slope, se, _ in slopes.rows:
         assert f"{estimator}: slope {slope:.2f} ± {se:.2f}".replace("-", "−") in written
 
 

@@ -26,19 +26,19 @@ Line = Mapping[str, Scalar]
 
 def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) -> None:
     """Draw medians and deciles of every estimator, as in Figure 4 of the paper."""
-    by_name = {table.name: table for table in tables}
-    errors: list[Line] = [
-        dict(zip(by_name["errors"].columns, row, strict=True)) for row in by_name["errors"].rows
-    ]
+    lines: dict[str, list[Line]] = {
+        table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        for table in tables
+    }
+    errors, slopes = lines["errors"], lines["slopes"]
     width, height = _PANEL_INCHES
     num_panels = len(_PARAMETERS) + 1
     figure.set_size_inches(width * num_panels, height)
     panels = figure.subplots(1, num_panels, gridspec_kw={"wspace": 0.42})
     for (parameter, title), axes in zip(_PARAMETERS.items(), panels, strict=False):
         _draw_errors(axes, errors, parameter)
-        slopes = [row for row in by_name["slopes"].rows if row[1] == parameter]
-        lines = [f"{row[0]}: slope {row[3]:.2f} ± {row[4]:.2f}" for row in slopes]
-        text = "\n".join([title, *lines]).replace("-", "−")
+        of_parameter = [line for line in slopes if line["parameter"] == parameter]
+        text = "\n".join([title, *map(_slope_in_words, of_parameter)]).replace("-", "−")
         axes.set_title(text, fontsize=8, loc="left")
     _draw_local(panels[-1], errors)
     add_legend(figure, panels[-1].get_lines())
@@ -47,8 +47,15 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
         figure,
         "Errors of an unnormalised mixture of two normals",
         f"{num_truths} true values: medians; dotted lines are first and ninth deciles. Slopes are "
-        "of log squared error on log n, with standard errors.",
+        "of log squared error on log n, with standard errors, and how many true values have none, "
+        "an estimate having run away.",
     )
+
+
+def _slope_in_words(line: Line) -> str:
+    slope, error, left_out = line["slope"], line["standard_error"], line["left_out"]
+    found = "no slope" if slope is None else f"slope {slope:.2f} ± {error:.2f}"
+    return f"{line['estimator']}: {found}" + (f" ({left_out} without)" if left_out else "")
 
 
 def _draw_errors(axes: Axes, errors: Sequence[Line], parameter: str) -> None:
