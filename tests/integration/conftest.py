@@ -1,8 +1,12 @@
 """A live service with short leases, a client that speaks its API, and a view of its processes."""
 
 import io
+import os
+import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +28,7 @@ FINAL = ("succeeded", "failed", "cancelled")
 T = TypeVar("T")
 
 
-def wait_for(read: Callable[[], T | None], what: str, seconds: float = 60) -> T:
+def wait_for(read: Callable[[], T | None], what: str, seconds: float = 240) -> T:
     """Return the first answer of `read` that is not None or False."""
     deadline = time.monotonic() + seconds
     while not (answer := read()):
@@ -110,6 +114,7 @@ class Processes:
 
     def __init__(self, service: RunningService) -> None:
         self._root = service.pid
+        self._database = Path(service.data_dir) / "vnce.db"
 
     def all(self) -> list[int]:
         """Return every descendant's id."""
@@ -135,10 +140,32 @@ class Processes:
         return self.one("-m worker ")
 
     def busy_child(self) -> int:
-        """Return the worker's child that computes."""
+        """Return the worker's child that computes; on a busy machine it may take long to tell."""
         before = {pid: processor_seconds(pid) for pid in children(self.worker)}
-        time.sleep(0.3)
-        return max(before, key=lambda pid: processor_seconds(pid) - before[pid])
+
+        def busiest() -> int | None:
+            time.sleep(0.3)
+            used = {pid: processor_seconds(pid) - before[pid] for pid in before}
+            pid = max(used, key=lambda pid: used[pid])
+            return pid if used[pid] >= 0.1 else None
+
+        return wait_for(busiest, "a child that computes")
+
+    def freeze(self, pid: int) -> None:
+        """Stop a process at a moment when it does not hold the database.
+
+        SQLite has one writer: stopped inside a transaction it would keep all others waiting, the
+        reaper too, until it goes on.
+        """
+
+        def frozen() -> bool:
+            os.kill(pid, signal.SIGSTOP)
+            if can_be_written(self._database):
+                return True
+            os.kill(pid, signal.SIGCONT)
+            return False
+
+        wait_for(frozen, f"process {pid} to be outside a transaction")
 
     def processor_seconds(self, pid: int) -> float:
         """Return how long a process has computed; it has ended: as long as it ever will."""
@@ -174,6 +201,17 @@ def command_line(pid: int) -> str:
 def processor_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
+
+
+def can_be_written(file: Path) -> bool:
+    """Return whether a transaction that writes can begin within a second."""
+    with closing(sqlite3.connect(file, timeout=1, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.execute("ROLLBACK")
+        return True
 
 
 def is_running(pid: int) -> bool:

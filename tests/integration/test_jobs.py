@@ -123,7 +123,7 @@ def test_a_late_finish_changes_nothing(api: Any, processes: Any, uploaded: str) 
     job_id = api.submit(uploaded, **LONG)
     api.wait_until_fitting(job_id)
     frozen = processes.busy_child()
-    os.kill(frozen, signal.SIGSTOP)
+    processes.freeze(frozen)
     try:
         job = api.wait(job_id, "succeeded", "failed")
         assert (job["state"], job["attempt"]) == ("succeeded", 2)
