@@ -1,5 +1,6 @@
 """Connections and transactions on SQLite and PostgreSQL."""
 
+import copy
 import errno
 import json
 import sqlite3
@@ -8,10 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
 from sqlalchemy.orm import DeclarativeBase, Session
 from sqlalchemy.pool import ConnectionPoolEntry
+
+from service.tenancy import open_session
 
 # Names that a migration can refer to on both databases.
 NAMING = {
@@ -33,21 +37,28 @@ class Record(DeclarativeBase):
 
 
 class Database:
-    """One process's door to the database."""
+    """One process's door to the database; to the rows of all tenants unless `of` narrows it."""
 
     def __init__(self, url: str) -> None:
+        self._tenant: str | None = None
         self.engine = _create_engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writing_engine = self.engine.execution_options(vnce_writes=True)
         # SQLite has one writer: threads that queue here wait less than threads that poll its lock.
         self._one_writer = threading.Lock() if self._is_sqlite else nullcontext()
 
+    def of(self, tenant: str) -> Self:
+        """Return the same door, narrowed to the rows of one tenant."""
+        narrowed = copy.copy(self)
+        narrowed._tenant = tenant
+        return narrowed
+
     @contextmanager
     def transaction(self) -> Iterator[Session]:
         """Yield a session that may write; commit at the end, roll back on an exception."""
         with (
             self._one_writer,
-            Session(self._writing_engine, expire_on_commit=False) as session,
+            open_session(self._writing_engine, self._tenant) as session,
             session.begin(),
         ):
             yield session
@@ -55,7 +66,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
         """Yield a session for reading; nothing it changes is kept."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        with open_session(self.engine, self._tenant) as session:
             yield session
 
     def dispose(self) -> None:

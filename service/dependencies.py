@@ -1,4 +1,4 @@
-"""What endpoints ask for: the settings and the database.
+"""What endpoints ask for: the settings, who asks, and the database as far as it is theirs.
 
 A transaction is opened in the endpoint's own body, `with database.transaction() as session:`, and
 not by a dependency. Such a dependency would enter on one thread of the pool and wait there for
@@ -12,6 +12,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from service.database import Database
+from service.keys.identity import Identity
 from service.settings import Settings
 
 
@@ -20,10 +21,22 @@ def get_settings(request: Request) -> Settings:
     return cast(Settings, request.app.state.settings)  # app.state is untyped
 
 
-def get_database(request: Request) -> Database:
-    """Return the app's database."""
+def get_identity(request: Request) -> Identity:
+    """Return who asks, as the gate has found."""
+    return cast(Identity, request.state.identity)  # request.state is untyped
+
+
+def get_whole_database(request: Request) -> Database:
+    """Return the app's database with everybody's rows."""
     return cast(Database, request.app.state.database)  # app.state is untyped
 
 
+def get_database(request: Request) -> Database:
+    """Return the app's database with the rows of the tenant who asks."""
+    return get_whole_database(request).of(get_identity(request).tenant)
+
+
 SettingsDep = Annotated[Settings, Depends(get_settings)]
+IdentityDep = Annotated[Identity, Depends(get_identity)]
 DatabaseDep = Annotated[Database, Depends(get_database)]
+WholeDatabaseDep = Annotated[Database, Depends(get_whole_database)]

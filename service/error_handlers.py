@@ -64,13 +64,16 @@ class RequestIdMiddleware:
             await self.app(scope, receive, send_with_id)
 
 
+# What may be raised before a request reaches its route.
+ANSWERED = (ProblemError, OperationalError, PoolTimeoutError)
+
+
 def install(app: FastAPI) -> None:
     """Register the handlers and the middleware on `app`."""
-    app.add_exception_handler(ProblemError, _on_problem)
+    for kind in ANSWERED:
+        app.add_exception_handler(kind, answer)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(OperationalError, _on_database_trouble)
-    app.add_exception_handler(PoolTimeoutError, _on_database_trouble)
     app.add_exception_handler(OSError, _on_system_error)
     app.add_exception_handler(Exception, _on_mistake)
     app.add_middleware(RequestIdMiddleware)
@@ -99,9 +102,13 @@ def _respond(
     )
 
 
-async def _on_problem(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ProblemError)
-    return _respond(request, error.code, error.detail, errors=error.errors, headers=error.headers)
+async def answer(request: Request, error: Exception) -> JSONResponse:
+    """Return the answer to an exception of one of the kinds `ANSWERED`."""
+    if isinstance(error, ProblemError):
+        return _respond(
+            request, error.code, error.detail, errors=error.errors, headers=error.headers
+        )
+    return _on_database_trouble(request, error)
 
 
 async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
@@ -137,7 +144,7 @@ def _allowed_methods(request: Request) -> list[str]:
     return ["HEAD", *allowed] if "GET" in allowed else allowed
 
 
-async def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
+def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
     if is_storage_full(error):
         return _no_room(request)
     _log(request, "the database did not answer", error)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from service import readiness
-from service.dependencies import DatabaseDep, SettingsDep
+from service.dependencies import SettingsDep, WholeDatabaseDep
 from service.readiness import Readiness, ReadinessRead
 
 router = APIRouter(tags=["health"])
@@ -39,7 +39,7 @@ def get_liveness() -> Liveness:
     responses={503: {"model": ReadinessRead, "description": "Requests cannot be served."}},
 )
 def get_readiness(
-    response: Response, database: DatabaseDep, settings: SettingsDep
+    response: Response, database: WholeDatabaseDep, settings: SettingsDep
 ) -> ReadinessRead:
     """Say whether requests can be served: the database decides, all else only degrades."""
     seen = readiness.look(database, settings)

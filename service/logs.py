@@ -27,6 +27,7 @@ EXTRA_FIELDS = (
 _SECRETS = (
     # The password of a URL.
     (re.compile(r"(?<=://)([^\s:/?#@\"]*):[^\s@\"]+@"), r"\1:***@"),
+    (re.compile(r"\bvnce_([0-9a-f]{12})_[\w-]+"), r"vnce_\1_***"),
     # What comes after the scheme in an Authorization header.
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]+", re.IGNORECASE), r"\1 ***"),
 )

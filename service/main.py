@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
 
 from service import error_handlers, health, kinds, logs, status
@@ -12,6 +13,8 @@ from service.database import Database
 from service.datasets import endpoints as datasets
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
+from service.keys import endpoints as keys
+from service.keys.gate import GateMiddleware, hash_key_of
 from service.metrics import endpoints as metrics
 from service.metrics.requests import RequestMetrics
 from service.parameters import refuse_nul, refuse_unknown_parameters
@@ -26,9 +29,20 @@ Undirected graphical models from incomplete, mostly non-negative tables.
 Upload a table, submit a job, poll it, read its result. Every error is a problem document
 (RFC 9457) and every answer carries `X-Request-ID`. A number that does not exist is null."""
 
+# Says in the specification what the gate does.
+API_KEY = HTTPBearer(
+    auto_error=False,
+    scheme_name="ApiKey",
+    description="An API key. A service that listens on its own machine only may ask for none.",
+)
+
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the API on the database and limits that `settings` name."""
+    """Return the API on the database and limits that `settings` name.
+
+    Raises `LookupError` if keys are required and the secret to hash them under is not given.
+    """
+    hash_key = hash_key_of(settings)
     database = Database(settings.database_url)
 
     @asynccontextmanager
@@ -55,15 +69,23 @@ def create_app(settings: Settings) -> FastAPI:
         jobs.router,
         jobs.validation_router,
         results.router,
+        keys.router,
     ):
         app.include_router(
-            router, dependencies=[Depends(refuse_nul), Depends(refuse_unknown_parameters)]
+            router,
+            dependencies=[
+                Depends(refuse_nul),
+                Depends(refuse_unknown_parameters),
+                Depends(API_KEY),
+            ],
         )
-    # These take no parameters, and probes may add some of their own.
-    for router in (kinds.router, health.router, status.router, metrics.router):
-        app.include_router(router)
+    for router in (kinds.router, status.router, metrics.router):
+        app.include_router(router, dependencies=[Depends(API_KEY)])
+    # It takes no parameters and no key, and probes may add some of their own.
+    app.include_router(health.router)
     # From the innermost to the outermost.
     app.add_middleware(HeadMiddleware)
+    app.add_middleware(GateMiddleware, database=database, settings=settings, hash_key=hash_key)
     app.add_middleware(RequestLogMiddleware, metrics=RequestMetrics(app.state.metrics))
     error_handlers.install(app)
     app.add_middleware(SecurityHeadersMiddleware)

@@ -6,8 +6,15 @@ from service.problems import KINDS, MEDIA_TYPE, ProblemCode
 
 Responses = dict[int | str, dict[str, Any]]
 
-# What any operation that reads parameters and the database may answer.
-_COMMON = (ProblemCode.VALIDATION_FAILED, ProblemCode.INTERNAL, ProblemCode.UNAVAILABLE)
+# What any operation behind the gate that reads parameters and the database may answer.
+_COMMON = (
+    ProblemCode.UNAUTHENTICATED,
+    ProblemCode.INSUFFICIENT_SCOPE,
+    ProblemCode.VALIDATION_FAILED,
+    ProblemCode.TOO_MANY_REQUESTS,
+    ProblemCode.INTERNAL,
+    ProblemCode.UNAVAILABLE,
+)
 # What any operation that takes a body may answer besides.
 BODY_CODES = (
     ProblemCode.PAYLOAD_TOO_LARGE,

@@ -22,6 +22,9 @@ class ProblemCode(StrEnum):
     """Stable names of everything that can go wrong."""
 
     INVALID_REQUEST = "invalid-request"
+    UNAUTHENTICATED = "unauthenticated"
+    INSUFFICIENT_SCOPE = "insufficient-scope"
+    FOREIGN_ORIGIN = "foreign-origin"
     NOT_FOUND = "not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
     NOT_ACCEPTABLE = "not-acceptable"
@@ -39,6 +42,8 @@ class ProblemCode(StrEnum):
     UNREADABLE_DATASET = "unreadable-dataset"
     INCOMPATIBLE_MODEL = "incompatible-model"
     IDEMPOTENCY_KEY_REUSED = "idempotency-key-reused"
+    TOO_MANY_REQUESTS = "too-many-requests"
+    TOO_MANY_JOBS = "too-many-jobs"
     INTERNAL = "internal"
     UNAVAILABLE = "unavailable"
     STORAGE_FULL = "storage-full"
@@ -52,6 +57,9 @@ class ProblemCode(StrEnum):
 
 KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.INVALID_REQUEST: Kind(400, "The request cannot be read"),
+    ProblemCode.UNAUTHENTICATED: Kind(401, "It is not known who asks"),
+    ProblemCode.INSUFFICIENT_SCOPE: Kind(403, "The API key is not for this"),
+    ProblemCode.FOREIGN_ORIGIN: Kind(403, "This page or name is not let in"),
     ProblemCode.NOT_FOUND: Kind(404, "There is no such thing here"),
     ProblemCode.METHOD_NOT_ALLOWED: Kind(405, "This method does not apply here"),
     ProblemCode.NOT_ACCEPTABLE: Kind(406, "The result is not available in that format"),
@@ -69,6 +77,8 @@ KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.UNREADABLE_DATASET: Kind(422, "The data set cannot be read without guessing"),
     ProblemCode.INCOMPATIBLE_MODEL: Kind(422, "The model does not fit this data set"),
     ProblemCode.IDEMPOTENCY_KEY_REUSED: Kind(422, "The idempotency key was used for another body"),
+    ProblemCode.TOO_MANY_REQUESTS: Kind(429, "The API key asks too often"),
+    ProblemCode.TOO_MANY_JOBS: Kind(429, "Too many jobs wait or run"),
     ProblemCode.INTERNAL: Kind(500, "The service made a mistake"),
     ProblemCode.UNAVAILABLE: Kind(503, "The service cannot answer now"),
     ProblemCode.STORAGE_FULL: Kind(507, "There is no room to store this"),

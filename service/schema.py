@@ -13,6 +13,7 @@ from service import blobs
 from service.database import Database, Record
 from service.datasets import records as dataset_records
 from service.jobs import records as job_records
+from service.keys import records as key_records
 from service.metrics import counters
 from service.results import records as result_records
 from service.workers import records as worker_records
@@ -20,6 +21,7 @@ from service.workers import records as worker_records
 # Importing a module of records declares its tables in the metadata.
 RECORD_MODULES = (
     blobs,
+    key_records,
     dataset_records,
     job_records,
     result_records,

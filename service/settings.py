@@ -1,7 +1,18 @@
 """What an operator may set, read once at start-up from `VNCE_*` environment variables."""
 
-from pydantic import Field
+from enum import StrEnum
+
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from service.keys.tokens import MIN_HASH_KEY_LENGTH
+
+
+class Authentication(StrEnum):
+    """Who may use the API."""
+
+    KEYS = "keys"
+    NONE = "none"
 
 
 class Settings(BaseSettings):
@@ -18,6 +29,24 @@ class Settings(BaseSettings):
     )
     broker_url: str = Field(
         default="redis://127.0.0.1:6379/0", description="Redis or Valkey URL of the job queue."
+    )
+
+    authentication: Authentication = Field(
+        default=Authentication.KEYS,
+        description="`keys`: every request needs an API key; `none`: whoever reaches the API may "
+        "use it, which is for a loopback address or behind your own door.",
+    )
+    key_secret: SecretStr | None = Field(
+        default=None,
+        min_length=MIN_HASH_KEY_LENGTH,
+        description="Secret text under which the secrets of API keys are hashed, the same for "
+        f"every process, at least {MIN_HASH_KEY_LENGTH} characters; with another one no key works.",
+    )
+    requests_per_minute: int = Field(
+        default=6_000, gt=0, description="Requests that one API process takes of one key a minute."
+    )
+    max_unfinished_jobs: int = Field(
+        default=10_000, gt=0, description="Jobs of one key that may wait or run at a time."
     )
 
     max_body_bytes: int = Field(
@@ -62,3 +91,16 @@ class Settings(BaseSettings):
     reaper_seconds: float = Field(
         default=5.0, gt=0, description="How often expired leases are looked for."
     )
+
+    @property
+    def hash_key(self) -> str:
+        """The text of `key_secret`.
+
+        Raises `LookupError` if it was not given.
+        """
+        if self.key_secret is None:
+            raise LookupError(
+                "VNCE_KEY_SECRET is not set: API keys need it. Make one with `openssl rand -hex 32`"
+                " and give the same to every process, or set VNCE_AUTHENTICATION=none."
+            )
+        return self.key_secret.get_secret_value()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from service import readiness
 from service.clock import as_datetime
-from service.dependencies import DatabaseDep, SettingsDep
+from service.dependencies import SettingsDep, WholeDatabaseDep
 from service.jobs import queue
 from service.jobs.queue import Queue
 from service.readiness import DatabaseState, ReadinessRead
@@ -91,7 +91,7 @@ class StatusRead(BaseModel):
 
 
 @router.get("/v1/status", operation_id="get_status")
-def get_status(database: DatabaseDep, settings: SettingsDep) -> StatusRead:
+def get_status(database: WholeDatabaseDep, settings: SettingsDep) -> StatusRead:
     """Show readiness, the queue and every worker and dispatcher; answers 200 whatever is amiss."""
     version = importlib.metadata.version("vnce")
     ready = readiness.look(database, settings)

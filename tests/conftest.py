@@ -23,7 +23,8 @@ from sqlalchemy import make_url
 from service import schema
 from service.database import Database
 from service.main import create_app
-from service.settings import Settings
+from service.settings import Authentication, Settings
+from service.tenant_names import DEFAULT_TENANT
 
 # A server that is given by the environment must allow CREATE DATABASE.
 POSTGRES_VARIABLE = "VNCE_TEST_POSTGRES_URL"
@@ -104,16 +105,20 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """Yield a fresh, migrated database of either kind."""
+    """Yield a fresh, migrated database of either kind, for the tenant who needs no key."""
     opened = Database(database_url)
-    yield opened
+    yield opened.of(DEFAULT_TENANT)
     opened.dispose()
 
 
 @pytest.fixture
 def settings(sqlite_url: str) -> Settings:
     """Return settings on a fresh SQLite database, with a broker that does not answer."""
-    return Settings(database_url=sqlite_url, broker_url=f"redis://127.0.0.1:{free_port()}/0")
+    return Settings(
+        database_url=sqlite_url,
+        broker_url=f"redis://127.0.0.1:{free_port()}/0",
+        authentication=Authentication.NONE,
+    )
 
 
 @pytest.fixture

@@ -50,12 +50,17 @@ class Client:
         self._http = http
 
     @classmethod
-    def connect(cls, url: str) -> Self:
+    def connect(cls, url: str, api_key: str | None = None) -> Self:
         """Return a client of the service at `url`, such as http://127.0.0.1:8000."""
         try:
             # A proxy named in the environment cannot reach this machine's own loopback.
             is_here = httpx.URL(url).host in LOOPBACK
-            http = httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, trust_env=not is_here)
+            http = httpx.Client(
+                base_url=url,
+                timeout=TIMEOUT_SECONDS,
+                trust_env=not is_here,
+                headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+            )
             return cls(http)
         except httpx.InvalidURL as error:
             raise ServiceUnreachableError(f"{url!r} is no URL: {error}") from error
@@ -165,6 +170,18 @@ class Client:
             Edge(**{key: value for key, value in row.items() if key != "rank"})
             for row in page["edges"]
         ]
+
+    def create_key(self, body: JsonObject) -> JsonObject:
+        """Make an API key; return it with its token."""
+        return self._json("POST", "/v1/api-keys", json=body)
+
+    def keys(self, **filters: str | int | None) -> JsonObject:
+        """Return one page of API keys, newest first."""
+        return self._json("GET", "/v1/api-keys", params=filters)
+
+    def revoke_key(self, key_id: str) -> None:
+        """Let an API key work no longer."""
+        self._request("DELETE", f"/v1/api-keys/{key_id}")
 
     def _json(self, method: str, path: str, **request: Any) -> JsonObject:
         document: JsonObject = self._request(method, path, **request).json()

@@ -44,6 +44,8 @@ class RunningService:
     data_dir: str
     # The process that runs `serve`.
     pid: int
+    # Whether requests need an API key.
+    requires_keys: bool
 
 
 def serve(
@@ -52,6 +54,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     workers: int = 1,
+    require_keys: bool = False,
     on_ready: Callable[[RunningService], None] = lambda service: None,
     say: Callable[[str], None] = lambda message: None,
     stopping: threading.Event | None = None,
@@ -59,7 +62,8 @@ def serve(
     """Run the service until SIGINT, SIGTERM or SIGHUP, or until `stopping` is set.
 
     `data_dir` holds everything that is kept and is made if need be; `port` 0 takes a free one;
-    `workers` jobs run at a time. `on_ready` is called once the API answers, `say` with what else
+    `workers` jobs run at a time. API keys are required with `require_keys`, and wherever the
+    address is not a loopback one. `on_ready` is called once the API answers, `say` with what else
     an operator should read. Call it from the main thread.
 
     Raises `ServeError` if the folder or the port cannot be had, or if a process does not start or
@@ -75,11 +79,17 @@ def serve(
             listening = stack.enter_context(_listening_socket(host, port))
             # Not in the data folder: its path may be too long for a socket's name.
             sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vnce-")))
-            processes = EmbeddedProcesses(data_dir, sockets / "valkey", listening, workers)
+            processes = EmbeddedProcesses(
+                data_dir, sockets / "valkey", listening, workers, require_keys=require_keys
+            )
             stack.callback(processes.stop)
             processes.start(stopping)
             if not stopping.is_set():
-                on_ready(RunningService(processes.url, str(data_dir), os.getpid()))
+                on_ready(
+                    RunningService(
+                        processes.url, str(data_dir), os.getpid(), processes.requires_keys
+                    )
+                )
             while not stopping.wait(WATCH_SECONDS):
                 for name in processes.restart_ended():
                     say(f"The {name} process had ended and was started again.")
@@ -99,6 +109,7 @@ def running_service(
     *,
     port: int = 0,
     workers: int = 1,
+    require_keys: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[RunningService]:
     """Run `serve` in a process of its own for the body; it ends with this process at the latest.
@@ -111,7 +122,15 @@ def running_service(
             data_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vnce-data-")))
         process = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-m", "worker.embedded", str(data_dir), str(port), str(workers)],
+                [
+                    sys.executable,
+                    "-m",
+                    "worker.embedded",
+                    str(data_dir),
+                    str(port),
+                    str(workers),
+                    json.dumps(require_keys),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, **(environment or {})},
@@ -177,7 +196,7 @@ def _set_at_end_of_input(stopping: threading.Event) -> None:
 
 def main() -> None:
     """Serve `running_service`: answer one line of JSON, stop when standard input ends."""
-    data_dir, port, workers = sys.argv[1:]
+    data_dir, port, workers, require_keys = sys.argv[1:]
     stopping = threading.Event()
     threading.Thread(target=_set_at_end_of_input, args=[stopping], daemon=True).start()
     try:
@@ -185,6 +204,7 @@ def main() -> None:
             Path(data_dir),
             port=int(port),
             workers=int(workers),
+            require_keys=json.loads(require_keys),
             on_ready=lambda service: print(json.dumps(asdict(service)), flush=True),
             stopping=stopping,
         )

@@ -2,14 +2,20 @@
 
 The launcher binds the socket, so that a taken port is its error, port 0 works, and connections
 wait in the socket while this process is restarted.
+
+On the loopback interface no API key is asked for, since whoever is on the machine may read the
+data folder anyway. A web page that somebody on the machine looks at must not get in by that door.
 """
 
 import socket
 import sys
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from service.main import create_app_from_environment
+from service.settings import Authentication, Settings
+from worker.own_pages import OwnPagesMiddleware
 
 # Event streams stay open until their job ends; a stop does not wait for them.
 SHUTDOWN_SECONDS = 1
@@ -18,8 +24,11 @@ SHUTDOWN_SECONDS = 1
 def main() -> None:
     """Serve until a signal says to stop."""
     listening = socket.socket(fileno=int(sys.argv[1]))
+    app: ASGIApp = create_app_from_environment()
+    if Settings().authentication is Authentication.NONE:
+        app = OwnPagesMiddleware(app)
     config = uvicorn.Config(
-        create_app_from_environment(),
+        app,
         log_config=None,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )

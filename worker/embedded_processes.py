@@ -12,7 +12,8 @@ import httpx
 from sqlalchemy import URL
 
 from service import schema
-from worker import threads, valkey
+from service.settings import Authentication
+from worker import key_secret, threads, valkey
 from worker.processes import Command, ManagedProcess, stop
 from worker.settings import WorkerSettings
 
@@ -26,9 +27,16 @@ class EmbeddedProcesses:
     """Valkey, worker, API and dispatcher over one data folder."""
 
     def __init__(
-        self, data_dir: Path, broker_socket: Path, listening: socket.socket, workers: int
+        self,
+        data_dir: Path,
+        broker_socket: Path,
+        listening: socket.socket,
+        workers: int,
+        *,
+        require_keys: bool,
     ) -> None:
         self.url = _url(listening)
+        self.requires_keys = require_keys or not _is_loopback(listening)
         self._logs = data_dir / "logs"
         self._broker_socket = broker_socket
         self._database_url = URL.create("sqlite", database=str(data_dir / "vnce.db"))
@@ -36,6 +44,10 @@ class EmbeddedProcesses:
             **threads.environment(WorkerSettings().threads_per_process),
             "VNCE_DATABASE_URL": self._database_url.render_as_string(),
             "VNCE_BROKER_URL": valkey.url(broker_socket),
+            "VNCE_AUTHENTICATION": (
+                Authentication.KEYS if self.requires_keys else Authentication.NONE
+            ),
+            "VNCE_KEY_SECRET": key_secret.of_folder(data_dir),
             "VNCE_CONCURRENCY": str(workers),
             "PYTHONUNBUFFERED": "1",
         }
@@ -98,6 +110,10 @@ class EmbeddedProcesses:
             return httpx.get(f"{self.url}/livez", timeout=1, trust_env=False).is_success
         except httpx.TransportError:
             return False
+
+
+def _is_loopback(listening: socket.socket) -> bool:
+    return ip_address(listening.getsockname()[0]).is_loopback
 
 
 def _url(listening: socket.socket) -> str:

@@ -141,7 +141,7 @@ class LeaseKeeper:
         logger.warning("job %s: ending its process (%s)", self._claim.job_id, reason)
 
         def write_end() -> None:
-            with self._database.transaction() as session:
+            with self._database.of(self._claim.tenant).transaction() as session:
                 record(session, self._claim, Stopped(reason))
 
         # What eats memory must not go on while the database is away; its lease then runs out.

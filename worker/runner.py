@@ -80,7 +80,9 @@ def _attempt(
 ) -> Ending:
     """Do the job's work and say how it ended."""
     try:
-        do = patiently(lambda: load(database, claim, settings), settings.finish_seconds)
+        do = patiently(
+            lambda: load(database.of(claim.tenant), claim, settings), settings.finish_seconds
+        )
         match do(keeper.report):
             case Outcome() as outcome:
                 return Succeeded(outcome)
@@ -107,7 +109,7 @@ def _finish(database: Database, claim: Claim, settings: WorkerSettings, ending: 
     """Write the ending; if it cannot be stored, write that instead."""
 
     def write(ending: Ending) -> bool:
-        with database.transaction() as session:
+        with database.of(claim.tenant).transaction() as session:
             return record(session, claim, ending)
 
     try:

@@ -7,13 +7,14 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from service.clock import now
 from service.database import Record
+from service.tenancy import OwnedRecord
 
 
-class DatasetRecord(Record):
+class DatasetRecord(OwnedRecord, Record):
     """An upload: its bytes as they came, and the numbers read from them."""
 
     __tablename__ = "datasets"
-    __table_args__ = (Index(None, "created_at", "id"),)
+    __table_args__ = (Index(None, "tenant", "created_at", "id"),)
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     name: Mapped[str]

@@ -9,8 +9,9 @@ from fastapi.responses import StreamingResponse
 from service import paging
 from service.conditional import json_response
 from service.database import Database
-from service.dependencies import DatabaseDep, SettingsDep
+from service.dependencies import DatabaseDep, IdentityDep, SettingsDep
 from service.jobs import events, family, lifecycle, planning, repository
+from service.jobs.lifecycle import SubmissionLimits, Submitter
 from service.jobs.records import JobRecord, JobState
 from service.jobs.repository import JobFilter
 from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
@@ -91,6 +92,7 @@ _ACCEPTED: Responses = {
     | problem_responses(
         *_REFUSALS,
         ProblemCode.IDEMPOTENCY_KEY_REUSED,
+        ProblemCode.TOO_MANY_JOBS,
         *BODY_CODES,
     ),
 )
@@ -100,11 +102,13 @@ def create_job(
     response: Response,
     database: DatabaseDep,
     settings: SettingsDep,
+    identity: IdentityDep,
     idempotency_key: IdempotencyKey = None,
 ) -> JobRead:
     """Accept a job; it is queued and runs as soon as a worker is free."""
-    request_id = request.state.request_id
-    job, is_new = _accept(database, body, settings.max_attempts, idempotency_key, request_id)
+    submitter = Submitter(identity.key_id, request.state.request_id)
+    limits = SubmissionLimits.from_settings(settings)
+    job, is_new = _accept(database, body, limits, submitter, idempotency_key)
     logger.info("job %s: %s", job.id, "accepted" if is_new else "found by its Idempotency-Key")
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     if not is_new:
@@ -120,9 +124,9 @@ def create_job(
 def _accept(
     database: Database,
     body: JobCreate,
-    max_attempts: int,
+    limits: SubmissionLimits,
+    submitter: Submitter,
     client_key: str | None,
-    request_id: str,
 ) -> tuple[JobRecord, bool]:
     key = None if client_key is None else lifecycle.idempotency_key(client_key, body)
     with database.transaction() as session:
@@ -130,7 +134,7 @@ def _accept(
         if replay is not None:
             return replay, False
         plan = planning.plan(session, body)
-        return lifecycle.submit(session, plan, max_attempts, key, request_id)
+        return lifecycle.submit(session, plan, limits, submitter, key)
 
 
 @validation_router.post(

@@ -12,7 +12,7 @@ each other: a parent before its parts, and otherwise by id. See `lock` and `lock
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from service.clock import now
@@ -69,23 +69,24 @@ def add_parts(
     request_id: str | None,
 ) -> None:
     """Store a queued job and its message for every part; without any the parent is woken."""
-    rows = [
-        {
-            "id": new_id("job"),
-            "kind": part.kind,
-            "state": JobState.QUEUED,
-            "spec": part.model_dump(mode="json"),
-            "parent_id": parent_id,
-            "tag": tag,
-            "request_id": request_id,
-            "max_attempts": max_attempts,
-        }
+    jobs = [
+        JobRecord(
+            id=new_id("job"),
+            kind=part.kind,
+            state=JobState.QUEUED,
+            spec=part.model_dump(mode="json"),
+            parent_id=parent_id,
+            tag=tag,
+            request_id=request_id,
+            max_attempts=max_attempts,
+        )
         for part in parts
     ]
-    if rows:
-        session.execute(insert(JobRecord), rows)
+    if jobs:
+        session.add_all(jobs)
+        session.flush()
         job_counts.submitted(session, [part.kind for part in parts])
-        outbox.wake(session, [str(row["id"]) for row in rows])
+        outbox.wake(session, [job.id for job in jobs])
         _note_progress(session, parent_id)
     else:
         outbox.wake(session, [parent_id])

@@ -36,6 +36,8 @@ class Claim:
     is_split: bool
     # Pairs of names: what the estimate is to be scored against.
     ground_truth: list[list[str]] | None
+    # Whose job it is, and whose will be what comes of it.
+    tenant: str
     # The request that submitted it.
     request_id: str | None = None
 
@@ -100,6 +102,7 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
             JobRecord.is_split,
             JobRecord.ground_truth,
             JobRecord.request_id,
+            JobRecord.tenant,
         )
     ).one_or_none()
     if taken is None:
@@ -114,6 +117,7 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
         is_split=taken.is_split,
         ground_truth=taken.ground_truth,
         request_id=taken.request_id,
+        tenant=taken.tenant,
     )
 
 

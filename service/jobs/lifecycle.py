@@ -7,6 +7,7 @@ key are one commit.
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Self
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -20,6 +21,10 @@ from service.jobs.specs import JobCreate
 from service.metrics import job_counts
 from service.problems import ProblemCode, ProblemError
 from service.results import repository as results
+from service.settings import Settings
+
+# When it is worth trying again, in seconds.
+RETRY_AFTER_SECONDS = "30"
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,29 @@ class IdempotencyKey:
 
     key: str
     body_sha256: str
+
+
+@dataclass(frozen=True)
+class Submitter:
+    """Where a submission comes from."""
+
+    # None where nobody is asked for a key.
+    api_key_id: str | None
+    # What workers log about the job names this request.
+    request_id: str | None
+
+
+@dataclass(frozen=True)
+class SubmissionLimits:
+    """What one job, and all jobs of one API key, may take."""
+
+    max_attempts: int
+    max_unfinished_jobs: int
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the limits that the operator has set."""
+        return cls(settings.max_attempts, settings.max_unfinished_jobs)
 
 
 def idempotency_key(key: str, body: JobCreate) -> IdempotencyKey:
@@ -56,15 +84,16 @@ def find_replay(session: Session, key: IdempotencyKey) -> JobRecord | None:
 def submit(
     session: Session,
     plan: Plan,
-    max_attempts: int,
+    limits: SubmissionLimits,
+    submitter: Submitter,
     key: IdempotencyKey | None,
-    request_id: str | None = None,
 ) -> tuple[JobRecord, bool]:
     """Store the planned job in state `queued`; return it and whether it is new.
 
-    Of concurrent submissions under one key one makes the job, and the others are handed it.
-    What workers log about the job names the request `request_id`.
+    Raises `ProblemError` if as many jobs of the submitter as may wait or run do so. Of concurrent
+    submissions under one idempotency key one makes the job, and the others are handed it.
     """
+    _refuse_too_many(session, limits.max_unfinished_jobs, submitter.api_key_id)
     job = JobRecord(
         id=new_id("job"),
         kind=plan.spec.kind,
@@ -73,8 +102,9 @@ def submit(
         dataset_id=None if plan.data is None else plan.data.dataset_id,
         ground_truth=plan.ground_truth,
         tag=plan.spec.tag,
-        request_id=request_id,
-        max_attempts=max_attempts,
+        api_key_id=submitter.api_key_id,
+        request_id=submitter.request_id,
+        max_attempts=limits.max_attempts,
     )
     try:
         with session.begin_nested():
@@ -94,6 +124,15 @@ def submit(
     job_counts.submitted(session, [job.kind])
     session.refresh(job)  # the database has set its times
     return job, True
+
+
+def _refuse_too_many(session: Session, most: int, api_key_id: str | None) -> None:
+    if repository.num_unfinished(session, api_key_id, most) >= most:
+        raise ProblemError(
+            ProblemCode.TOO_MANY_JOBS,
+            f"{most} jobs wait or run, which is as many as may; submit more when some have ended.",
+            headers={"Retry-After": RETRY_AFTER_SECONDS},
+        )
 
 
 def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool]:

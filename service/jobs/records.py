@@ -8,6 +8,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from service.clock import now
 from service.database import Record
+from service.tenancy import OwnedRecord
+from service.tenant_names import MAX_LENGTH
 
 
 class JobState(StrEnum):
@@ -25,11 +27,15 @@ class JobState(StrEnum):
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
-class JobRecord(Record):
+class JobRecord(OwnedRecord, Record):
     """A job. This row is the truth about it; messages and processes are hints."""
 
     __tablename__ = "jobs"
-    __table_args__ = (Index(None, "created_at", "id"), Index(None, "state", "lease_expires_at"))
+    __table_args__ = (
+        Index(None, "tenant", "created_at", "id"),
+        Index(None, "state", "lease_expires_at"),
+        Index(None, "api_key_id", "state"),
+    )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
@@ -47,6 +53,8 @@ class JobRecord(Record):
     tag: Mapped[str | None] = mapped_column(index=True)
     # The X-Request-ID of its submission: what the worker logs about it names the request.
     request_id: Mapped[str | None] = mapped_column(String(64))
+    # The key that it was submitted with, of which some number of jobs may be unfinished.
+    api_key_id: Mapped[str | None] = mapped_column(String(40))
 
     created_at: Mapped[float] = mapped_column(default=now())
     # When its latest wake-up message was written.
@@ -83,11 +91,12 @@ class OutboxRecord(Record):
     reserved_until: Mapped[float | None]
 
 
-class IdempotencyRecord(Record):
+class IdempotencyRecord(OwnedRecord, Record):
     """The job that a client's `Idempotency-Key` has made."""
 
     __tablename__ = "idempotency_keys"
 
+    tenant: Mapped[str] = mapped_column(String(MAX_LENGTH), primary_key=True)
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
     body_sha256: Mapped[str] = mapped_column(String(64))

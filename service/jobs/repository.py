@@ -53,7 +53,23 @@ def newest(
 
 def find_by_key(session: Session, key: str) -> IdempotencyRecord | None:
     """Return what a client's `Idempotency-Key` has made, or None."""
-    return session.get(IdempotencyRecord, key)
+    return session.scalars(
+        select(IdempotencyRecord).where(IdempotencyRecord.key == key)
+    ).one_or_none()
+
+
+def num_unfinished(session: Session, api_key_id: str | None, most: int) -> int:
+    """Return how many jobs of an API key wait or run, counted up to `most`; parts do not count."""
+    unfinished = (
+        select(JobRecord.id)
+        .where(
+            JobRecord.api_key_id.is_not_distinct_from(api_key_id),
+            JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]),
+            JobRecord.parent_id.is_(None),
+        )
+        .limit(most)
+    )
+    return len(session.scalars(unfinished).all())
 
 
 def request_cancellation(session: Session, job_id: str) -> bool:

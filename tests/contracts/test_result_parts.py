@@ -15,7 +15,8 @@ from service.main import create_app
 from service.results.pages import EstimationResultRead, GraphPage
 from service.results.schemas import ImputationsRead, MatrixRead, RocRead
 from service.results.vocabulary import EdgeScore, Figure
-from service.settings import Settings
+from service.settings import Authentication, Settings
+from service.tenant_names import DEFAULT_TENANT
 from worker.runner import run_job
 from worker.settings import WorkerSettings
 
@@ -50,7 +51,9 @@ def as_csv(table: np.ndarray) -> str:
 def client(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     file = tmp_path_factory.mktemp("contracts") / "vnce.db"
     shutil.copyfile(sqlite_template, file)
-    with TestClient(create_app(Settings(database_url=f"sqlite:///{file}"))) as opened:
+    with TestClient(
+        create_app(Settings(database_url=f"sqlite:///{file}", authentication=Authentication.NONE))
+    ) as opened:
         yield opened
 
 
@@ -67,7 +70,7 @@ def result(client: TestClient) -> str:
     body = {"kind": "estimation", "dataset_id": dataset["id"], "estimator": estimator, "seed": 7}
     job = client.post("/v1/jobs", json=body).json()
     url = client.app.state.settings.database_url
-    database = Database(url)
+    database = Database(url).of(DEFAULT_TENANT)
     run_job(job["id"], database, WorkerSettings(database_url=url))
     database.dispose()
     job = client.get(f"/v1/jobs/{job['id']}").json()

@@ -23,7 +23,7 @@ from worker.processes import Command, ManagedProcess, stop
 
 FILE = Path(__file__).parents[2] / "docker-compose.yml"
 # Needs escaping wherever it might be pasted into a URL.
-GIVEN = {"POSTGRES_PASSWORD": "p@ss:w/rd %41"}
+GIVEN = {"POSTGRES_PASSWORD": "p@ss:w/rd %41", "VNCE_KEY_SECRET": "0123456789abcdef" * 4}
 OURS = {"api", "worker", "dispatcher", "migrate"}
 STORES = {"postgres", "redis"}
 
@@ -59,9 +59,11 @@ def test_the_stack_has_every_part(services: dict[str, Any]) -> None:
     assert set(services) == OURS | STORES
 
 
-def test_no_password_has_a_default() -> None:
-    with pytest.raises(KeyError, match="POSTGRES_PASSWORD: set it"):
-        substitute(yaml.safe_load(FILE.read_text()), {})
+@pytest.mark.parametrize("name", GIVEN)
+def test_no_secret_has_a_default(name: str) -> None:
+    others = {key: value for key, value in GIVEN.items() if key != name}
+    with pytest.raises(KeyError, match=f"{name}: set it"):
+        substitute(yaml.safe_load(FILE.read_text()), others)
 
 
 def test_every_container_is_unprivileged_read_only_and_bounded(services: dict[str, Any]) -> None:
@@ -137,6 +139,15 @@ class Stack:
         environment = {**os.environ, **command.environment}
         return subprocess.run(command.argv, env=environment, timeout=60).returncode
 
+    def make_key(self) -> str:
+        """Return the token of a new key, made as the file says."""
+        command = self.command("migrate", ["python", "-m", "service.keys", "create", "test"])
+        environment = {**os.environ, **command.environment}
+        done = subprocess.run(
+            command.argv, env=environment, timeout=60, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
     def is_healthy(self, name: str) -> bool:
         """Run the service's health check."""
         kind, *argv = self._services[name]["healthcheck"]["test"]
@@ -188,6 +199,8 @@ def test_every_service_runs_by_its_own_command_and_a_job_goes_through(
         while not is_ready(api.http):
             assert time.monotonic() < deadline, ours[2].failure("was not ready")
             time.sleep(0.1)
+        assert api.http.get("/v1/jobs").status_code == 401
+        api.http.headers["Authorization"] = f"Bearer {stack.make_key()}"
         job_id = api.submit(api.upload(small_table), penalty=1.0)
         assert api.wait(job_id, "succeeded", "failed")["state"] == "succeeded"
         assert all(stack.is_healthy(name) for name in ("api", "worker", "dispatcher"))

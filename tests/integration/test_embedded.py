@@ -52,6 +52,22 @@ def test_a_started_service_is_ready_and_a_stopped_one_leaves_no_process_and_keep
     assert (tmp_path / "data" / "vnce.db").stat().st_size > 0
 
 
+def test_a_service_that_requires_keys_is_used_with_one_made_in_its_folder(tmp_path: Path) -> None:
+    with running_service(tmp_path / "data", require_keys=True) as service:
+        assert service.requires_keys
+        assert httpx.get(f"{service.url}/v1/jobs", trust_env=False).status_code == 401
+        vnce = [str(Path(sys.executable).with_name("vnce"))]
+        create = [*vnce, "keys", "create", "test", "--data", service.data_dir]
+        made = subprocess.run(create, check=True, capture_output=True, text=True, timeout=60)
+        key = {"VNCE_API_KEY": made.stdout.strip()}
+        listing = [*vnce, "jobs", "--url", service.url, "--json"]
+        for environment, status in (({}, 1), (key, 0)):
+            done = subprocess.run(
+                listing, env={**os.environ, **environment}, capture_output=True, timeout=60
+            )
+            assert done.returncode == status, done.stderr
+
+
 @pytest.mark.faults
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
 def test_no_process_outlives_a_launcher_that_was_killed(
@@ -84,7 +100,7 @@ def test_the_launcher_stops_when_the_process_that_asked_for_it_is_killed(
     ) as asking:
         assert asking.stdout is not None
         launcher = int(asking.stdout.readline())
-        pids = processes_of(RunningService("", "", launcher)).all()
+        pids = processes_of(RunningService("", "", launcher, requires_keys=False)).all()
         asking.kill()
     wait_until(lambda: running(pids) == [])
 

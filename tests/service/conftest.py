@@ -1,8 +1,10 @@
-"""Data sets in a database of either kind."""
+"""Data sets in a database of either kind, and API keys."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from service import blobs
 from service.database import Database
@@ -10,9 +12,42 @@ from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.identifiers import new_id
-from service.settings import Settings
+from service.keys import lifecycle
+from service.keys.tokens import MIN_HASH_KEY_LENGTH
+from service.keys.vocabulary import Scope
+from service.settings import Authentication, Settings
+from service.tenant_names import DEFAULT_TENANT
 
 AddDataset = Callable[..., str]
+MakeKey = Callable[..., dict[str, str]]
+HASH_KEY = "k" * MIN_HASH_KEY_LENGTH
+
+
+@pytest.fixture
+def keyed_settings(settings: Settings) -> Settings:
+    """Return settings that ask for API keys."""
+    changes = {"authentication": Authentication.KEYS, "key_secret": SecretStr(HASH_KEY)}
+    return settings.model_copy(update=changes)
+
+
+@pytest.fixture
+def make_key(keyed_settings: Settings) -> Iterator[MakeKey]:
+    """Yield a function that makes a tenant's key and returns the header that sends it."""
+    database = Database(keyed_settings.database_url)
+
+    def make(tenant: str = DEFAULT_TENANT, *scopes: Scope, **choices: Any) -> dict[str, str]:
+        with database.of(tenant).transaction() as session:
+            made = lifecycle.create(
+                session,
+                HASH_KEY,
+                name="tests",
+                scopes=scopes or list(Scope),
+                expires_at=choices.get("expires_at"),
+            )
+        return {"Authorization": f"Bearer {made.token}"}
+
+    yield make
+    database.dispose()
 
 
 @pytest.fixture

@@ -11,9 +11,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from service.main import create_app
-from service.settings import Settings
+from service.settings import Authentication, Settings
 
-PATHS = sorted(path for path in create_app(Settings(database_url="sqlite://")).openapi()["paths"])
+PATHS = sorted(
+    create_app(Settings(database_url="sqlite://", authentication=Authentication.NONE)).openapi()[
+        "paths"
+    ]
+)
 PARAMETERS = [
     "state",
     "kind",
@@ -46,7 +50,11 @@ MANY = hypothesis_settings(
 @pytest.fixture
 def settings(database_url: str) -> Settings:
     """Return settings on a database of either kind: PostgreSQL takes fewer texts than SQLite."""
-    return Settings(database_url=database_url, broker_url="redis://127.0.0.1:1/0")
+    return Settings(
+        database_url=database_url,
+        broker_url="redis://127.0.0.1:1/0",
+        authentication=Authentication.NONE,
+    )
 
 
 def assert_is_well_answered(answer: Any) -> None:

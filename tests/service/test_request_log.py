@@ -24,11 +24,13 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 def test_a_request_is_one_line_with_template_status_and_time(
     client: TestClient, lines: Lines
 ) -> None:
-    client.get("/v1/jobs/job_1?secret=hunter2", headers={"Authorization": "Bearer hunter2"})
-    (line,) = lines()
+    client.get("/v1/jobs/job_1?secret=hunter2")
+    client.get("/v1/jobs/job_1", headers={"Authorization": "Bearer hunter2"})
+    line, refused = lines()
     assert (line.method, line.route, line.status) == ("GET", "/v1/jobs/{job_id}", 422)
+    assert (refused.route, refused.status) == ("unknown", 401)
     assert line.milliseconds > 0
-    assert "hunter2" not in str(vars(line))
+    assert "hunter2" not in str([vars(line), vars(refused)])
     assert not hasattr(line, "key_id")
 
 
@@ -40,16 +42,13 @@ def test_head_and_unknown_paths_have_their_lines(client: TestClient, lines: Line
     assert (unknown.route, unknown.status) == ("unknown", 404)
 
 
-def test_a_key_is_named_when_the_request_has_one(settings: Settings, lines: Lines) -> None:
-    app = create_app(settings)
-
-    async def authenticate(scope: Any, receive: Any, send: Any) -> None:
-        scope.setdefault("state", {})["key_id"] = "key_1"
-        await app(scope, receive, send)
-
-    TestClient(authenticate).get("/v1/version")
+def test_a_key_is_named_when_the_request_has_one(
+    keyed_settings: Settings, make_key: Callable[[], dict[str, str]], lines: Lines
+) -> None:
+    with TestClient(create_app(keyed_settings)) as client:
+        client.get("/v1/jobs", headers=make_key())
     (line,) = lines()
-    assert line.key_id == "key_1"
+    assert line.key_id.startswith("key_")
 
 
 def test_a_mistake_of_ours_is_a_line_with_status_500(settings: Settings, lines: Lines) -> None:

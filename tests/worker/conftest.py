@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,27 +18,38 @@ from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationJobCreate
+from service.tenant_names import DEFAULT_TENANT
 from worker import valkey
 from worker.processes import Command, ManagedProcess
 
 
 @pytest.fixture
 def database(sqlite_url: str) -> Iterator[Database]:
-    database = Database(sqlite_url)
+    database = Database(sqlite_url).of(DEFAULT_TENANT)
     yield database
     database.dispose()
+
+
+@dataclass
+class Server:
+    """Whether a database server is away, and how many were refused meanwhile."""
+
+    is_away: bool = False
+    num_refused: int = 0
 
 
 class DatabaseThatLeaves(Database):
     """A database that can be made to refuse connections."""
 
-    is_away = False
-    num_refused = 0
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        # Shared with the doors that `of` narrows.
+        self.server = Server()
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        if self.is_away:
-            self.num_refused += 1
+        if self.server.is_away:
+            self.server.num_refused += 1
             raise OperationalError("BEGIN", {}, ConnectionRefusedError())
         with super().transaction() as session:
             yield session

@@ -213,10 +213,10 @@ def test_what_the_keepers_thread_logs_names_the_job_and_its_request(
 def test_heartbeats_outlast_a_database_that_is_away(
     make_keeper: MakeKeeper, claim: Claim, leaving_database: Any, read_job: ReadJob
 ) -> None:
-    leaving_database.is_away = True
+    leaving_database.server.is_away = True
     with make_keeper(database=leaving_database) as keeper:
         keeper.report(step(0.7))
-        wait_for(lambda: leaving_database.num_refused >= 3)
+        wait_for(lambda: leaving_database.server.num_refused >= 3)
         assert keeper.stop_reason is None
-        leaving_database.is_away = False
+        leaving_database.server.is_away = False
         wait_for(lambda: read_job(claim.job_id).progress)

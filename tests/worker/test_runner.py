@@ -301,10 +301,10 @@ def test_a_result_waits_for_a_database_that_is_away(
 ) -> None:
     def lose_database(request: EstimationRequest, on_step: OnStep) -> Outcome:
         outcome = estimate(request, on_step)
-        leaving_database.is_away = True
-        threading.Timer(0.5, setattr, [leaving_database, "is_away", False]).start()
+        leaving_database.server.is_away = True
+        threading.Timer(0.5, setattr, [leaving_database.server, "is_away", False]).start()
         return outcome
 
     run(estimate=lose_database, database=leaving_database)
-    assert leaving_database.num_refused > 1
+    assert leaving_database.server.num_refused > 1
     assert read_job(job_id).state == JobState.SUCCEEDED

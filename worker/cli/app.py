@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from service.problems import Problem, ProblemCode, ProblemError, problem_document
-from worker.cli import datasets, jobs, local, other_jobs, status
+from worker.cli import datasets, jobs, keys, local, other_jobs, status
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
 from worker.client import ServiceProblemError, ServiceUnreachableError
@@ -88,6 +88,12 @@ app.add_typer(
     name="datasets",
     rich_help_panel=_SERVICE,
     help="Upload, list, show and delete data sets; attach the graph known to be true.",
+)
+app.add_typer(
+    keys.app,
+    name="keys",
+    rich_help_panel=_SERVICE,
+    help="Make, list and revoke API keys.",
 )
 app.command(
     rich_help_panel=_SERVICE,

@@ -8,10 +8,11 @@ from rich.markup import escape
 
 from service.datasets.vocabulary import RequestedFormat
 from worker.cli import options
+from worker.cli.connection import connect
 from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import OUT, listing, print_json
 from worker.cli.truth_file import read_truth_file
-from worker.client import Client, JsonObject
+from worker.client import JsonObject
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -46,7 +47,7 @@ def upload(
         "units_row": units_row,
         "na_values": na_values or None,
     }
-    with Client.connect(url) as client:
+    with connect(url) as client:
         dataset = client.upload_dataset(file.read_bytes(), parameters, preview)
     if as_json:
         print_json(dataset)
@@ -64,7 +65,7 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List data sets, newest first."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         page = client.datasets(limit=limit, cursor=cursor)
     if as_json:
         print_json(page)
@@ -78,7 +79,7 @@ def list_(
 @app.command(epilog="Example: vnce datasets show dataset_1f2e… --json")
 def show(dataset: DatasetId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
     """Say what was read from an upload, how, and what is remarkable about it."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         document = client.dataset(dataset)
     if as_json:
         print_json(document)
@@ -90,7 +91,7 @@ def show(dataset: DatasetId, url: Url = DEFAULT_URL, as_json: Json = False) -> N
 @app.command(epilog="Example: vnce datasets delete dataset_1f2e…")
 def delete(dataset: DatasetId, url: Url = DEFAULT_URL) -> None:
     """Delete a data set that no job needs any more."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         client.delete_dataset(dataset)
     OUT.print(f"Deleted {dataset}.", highlight=False)
 
@@ -112,7 +113,7 @@ def truth(
     as_json: Json = False,
 ) -> None:
     """Attach, show or forget the graph known to be true; later jobs are scored against it."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         if remove:
             client.detach_ground_truth(dataset)
             OUT.print(f"{dataset} has no true graph now.", highlight=False)

@@ -9,6 +9,7 @@ import typer
 from service.problems import Problem
 from service.results.schemas import EstimationResult
 from worker.cli import options
+from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, ModelChoices, Url, job_document
 from worker.cli.other_summary import other_exit_code, print_other_summary
@@ -81,7 +82,7 @@ def submit(
         seed=seed,
     )
     body = job_document(dataset, choices, tag)
-    with Client.connect(url) as client:
+    with connect(url) as client:
         if dry_run:
             print_json(client.validate(body))
             return
@@ -99,7 +100,7 @@ def wait(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
 
     Ends with 0 if the fit converged, 3 if it did not, 4 if the job was cancelled, 1 if it failed.
     """
-    with Client.connect(url) as client:
+    with connect(url) as client:
         raise typer.Exit(wait_for(client, job, as_json))
 
 
@@ -120,7 +121,7 @@ def get(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Fetch a job's result: its document, matrices, graph files, figures, data."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         result = client.result(job)
         files = [file["name"] for file in result["files"]]
         wanted = names or ([RESULT, *files] if out else [RESULT])
@@ -165,7 +166,7 @@ def jobs(
     as_json: Json = False,
 ) -> None:
     """List jobs, newest first."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         page = client.jobs(
             state=state,
             dataset_id=dataset,
@@ -185,7 +186,7 @@ def jobs(
 
 def cancel(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
     """Cancel a job: at once if it waits, within seconds if it runs."""
-    with Client.connect(url) as client:
+    with connect(url) as client:
         document = client.cancel(job)
     if as_json:
         print_json(document)

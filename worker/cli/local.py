@@ -27,17 +27,34 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Jobs that run at a time.")] = 1,
+    require_keys: Annotated[
+        bool,
+        typer.Option(
+            "--require-keys", help="Ask for API keys on a loopback address too; see `vnce keys`."
+        ),
+    ] = False,
 ) -> None:
     """Run the whole service here: API, workers, queue and database, until Ctrl-C."""
     from worker import embedded  # noqa: PLC0415 - see the module's docstring
 
     def say_ready(service: embedded.RunningService) -> None:
         OUT.print(f"Listening on [bold]{service.url}[/], documented at {service.url}/docs")
+        if service.requires_keys:
+            OUT.print(
+                f"API keys are required: vnce keys create NAME --data {service.data_dir}",
+                highlight=False,
+            )
         OUT.print(f"Data in {service.data_dir}; stop with Ctrl-C.", highlight=False)
 
     try:
         embedded.serve(
-            data, host=host, port=port, workers=workers, on_ready=say_ready, say=ERR.print
+            data,
+            host=host,
+            port=port,
+            workers=workers,
+            require_keys=require_keys,
+            on_ready=say_ready,
+            say=ERR.print,
         )
     except embedded.ServeError as error:
         print_error(str(error))
@@ -108,6 +125,7 @@ def reproduce(
     threads.limit(1)
     from worker import embedded  # noqa: PLC0415 - see the module's docstring
     from worker import reproduce as runs  # noqa: PLC0415 - see the module's docstring
+    from worker.cli.connection import connect  # noqa: PLC0415 - see the module's docstring
     from worker.client import Client  # noqa: PLC0415 - see the module's docstring
 
     body = {
@@ -124,13 +142,15 @@ def reproduce(
     )
     folder = out or Path("vnce-reproduction") / name.value
     with ExitStack() as stack:
-        if url is None:
+        if url is not None:
+            client = stack.enter_context(connect(url))
+        else:
             try:
-                url = stack.enter_context(embedded.running_service(workers=workers)).url
+                service = stack.enter_context(embedded.running_service(workers=workers))
             except embedded.ServeError as error:
                 print_error(str(error))
                 raise typer.Exit(ExitCode.FAILED) from error
-        client = stack.enter_context(Client.connect(url))
+            client = stack.enter_context(Client.connect(service.url))
         runs.reproduce(client, body, folder, OUT)
 
 

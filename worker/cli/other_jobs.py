@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from service.jobs.vocabulary import SimulatedGraph
+from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.jobs import wait_for
 from worker.cli.options import DEFAULT_URL, Json, Seed, Url
 from worker.cli.printing import OUT, print_json
 from worker.cli.truth_file import read_truth_file
-from worker.client import Client, JsonObject
+from worker.client import JsonObject
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the job and sum it up.")]
 
@@ -64,7 +65,7 @@ def score(
 
 
 def _submit(url: str, body: JsonObject, *, wait: bool, as_json: bool) -> ExitCode:
-    with Client.connect(url) as client:
+    with connect(url) as client:
         job = client.submit(body)
         if wait:
             return wait_for(client, job["id"], as_json)

@@ -6,10 +6,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import OUT, listing, print_json
-from worker.client import Client, JsonObject
+from worker.client import JsonObject
 
 READY = "ready"
 _COLOURS = {READY: "green", "degraded": "yellow", "unavailable": "red"}
@@ -21,7 +22,7 @@ def status(url: Url = DEFAULT_URL, as_json: Json = False) -> None:
 
     Ends with 0 if it is ready and 1 if it is degraded, unavailable or not there.
     """
-    with Client.connect(url) as client:
+    with connect(url) as client:
         document = client.status()
     readiness = document["readiness"]
     if as_json:

@@ -12,7 +12,8 @@ from service.database import Database
 from service.datasets.repository import load_table
 from service.jobs.records import JobRecord
 from service.main import create_app
-from service.settings import Settings
+from service.settings import Authentication, Settings
+from service.tenant_names import DEFAULT_TENANT
 
 TABLE = b"a,b,c\n1.5,2,<0.5\n,4,6\n7,NA,9\n"
 
@@ -24,7 +25,7 @@ def upload(client: TestClient, content: bytes = TABLE, **parameters: object) -> 
 
 
 def count_rows(settings: Settings) -> dict[str, int]:
-    database = Database(settings.database_url)
+    database = Database(settings.database_url).of(DEFAULT_TENANT)
     with database.snapshot() as session:
         tables = ("datasets", "blobs", "blob_chunks", "ground_truths")
         counts = {
@@ -56,7 +57,7 @@ def test_jobs_read_the_numbers_cells_and_truth_that_were_stored(client, settings
         f"/v1/datasets/{dataset['id']}/ground-truth",
         json={"kind": "edges", "edges": [{"source": "c", "target": "a"}]},
     )
-    database = Database(settings.database_url)
+    database = Database(settings.database_url).of(DEFAULT_TENANT)
     with database.snapshot() as session:
         stored = load_table(session, dataset["id"])
     database.dispose()
@@ -223,7 +224,7 @@ def test_a_deleted_data_set_leaves_nothing(client, settings):
 
 def test_a_data_set_stays_while_jobs_refer_to_it(client, settings):
     dataset = upload(client)
-    database = Database(settings.database_url)
+    database = Database(settings.database_url).of(DEFAULT_TENANT)
     with database.transaction() as session:
         for number in range(2):
             session.add(
@@ -267,7 +268,9 @@ def test_a_content_coding_is_refused(client):
 
 
 def test_an_announced_body_above_the_limit_is_refused_unread(sqlite_url):
-    settings = Settings(database_url=sqlite_url, max_body_bytes=100)
+    settings = Settings(
+        database_url=sqlite_url, max_body_bytes=100, authentication=Authentication.NONE
+    )
     with TestClient(create_app(settings)) as client:
         answer = client.post("/v1/datasets", content=b"a" * 101)
     assert (answer.status_code, answer.json()["code"]) == (413, "payload-too-large")

@@ -11,7 +11,7 @@ import uvicorn
 
 from service.datasets import lifecycle
 from service.main import create_app
-from service.settings import Settings
+from service.settings import Authentication, Settings
 
 pytestmark = pytest.mark.integration
 
@@ -21,7 +21,9 @@ LIMIT = 16 * 2**20
 @pytest.fixture
 def port(sqlite_url: str) -> Iterator[int]:
     """Yield the port of a server that takes uploads of 16 MiB."""
-    app = create_app(Settings(database_url=sqlite_url, max_body_bytes=LIMIT))
+    app = create_app(
+        Settings(database_url=sqlite_url, max_body_bytes=LIMIT, authentication=Authentication.NONE)
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -22,6 +22,7 @@ from service.jobs.leases import Claim, Progress
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.problems import ProblemCode, problem_document
+from service.tenant_names import DEFAULT_TENANT
 
 JOB = "job_1"
 LEASE = 60.0
@@ -39,7 +40,7 @@ class JobMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.database = Database("sqlite://")
+        self.database = Database("sqlite://").of(DEFAULT_TENANT)
         schema.METADATA.create_all(self.database.engine)
         with self.database.transaction() as session:
             session.add(JobRecord(id=JOB, kind="estimation", spec=SPEC, max_attempts=3))

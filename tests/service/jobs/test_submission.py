@@ -9,13 +9,16 @@ from sqlalchemy import func, select
 
 from service.database import Database
 from service.jobs import leases, lifecycle, outbox, planning
-from service.jobs.lifecycle import IdempotencyKey
+from service.jobs.lifecycle import IdempotencyKey, SubmissionLimits, Submitter
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.problems import ProblemCode, ProblemError
 
 AddDataset = Callable[..., str]
 TABLE = "a,b,c\n" + "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))
+
+LIMITS = SubmissionLimits(max_attempts=3, max_unfinished_jobs=100)
+NOBODY = Submitter(api_key_id=None, request_id=None)
 
 
 def request(dataset_id: str, **choices: Any) -> EstimationJobCreate:
@@ -29,7 +32,7 @@ def submit(
 ) -> tuple[JobRecord, bool]:
     named = None if key is None else lifecycle.idempotency_key(key, body)
     with database.transaction() as session:
-        return lifecycle.submit(session, planning.plan(session, body), 3, named)
+        return lifecycle.submit(session, planning.plan(session, body), LIMITS, NOBODY, named)
 
 
 def count_jobs(database: Database) -> int:

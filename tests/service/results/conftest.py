@@ -8,6 +8,7 @@ import pytest
 
 from service.database import Database
 from service.jobs import leases, lifecycle, planning
+from service.jobs.lifecycle import SubmissionLimits, Submitter
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.results import repository
 from service.results.edges import Edge
@@ -19,6 +20,9 @@ from service.results.vocabulary import EdgeScore, Figure
 AddDataset = Callable[..., str]
 NAMES = ["a", "b", "c", "d"]
 TABLE = "a,b,c,d\n" + "\n".join(f"{1 + i},{5 + i % 3},{2 + i % 5},{1 + i % 7}" for i in range(20))
+
+LIMITS = SubmissionLimits(max_attempts=3, max_unfinished_jobs=100)
+NOBODY = Submitter(api_key_id=None, request_id=None)
 
 
 @pytest.fixture
@@ -115,7 +119,7 @@ def add_job(database: Database, add_dataset: AddDataset) -> Callable[..., str]:
     def add(truth: list[list[str]] | None = None) -> str:
         body = EstimationJobCreate(kind="estimation", dataset_id=add_dataset(TABLE, truth))
         with database.transaction() as session:
-            job, _ = lifecycle.submit(session, planning.plan(session, body), 3, None)
+            job, _ = lifecycle.submit(session, planning.plan(session, body), LIMITS, NOBODY, None)
         return job.id
 
     return add

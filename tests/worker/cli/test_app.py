@@ -10,6 +10,7 @@ from worker.cli.options import EstimatorKind, ModelChoices, job_document
 
 Vnce = Callable[..., Result]
 COMMANDS = ["demo", "fit", "serve", "submit", "wait", "get", "jobs", "cancel", "status"]
+KEY_COMMANDS = ["create", "list", "revoke"]
 DATASET_COMMANDS = ["upload", "list", "show", "delete", "truth"]
 
 
@@ -25,7 +26,12 @@ def test_help_lists_every_command(vnce: Vnce) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[c] for c in COMMANDS] + [["datasets", c] for c in DATASET_COMMANDS]
+    "command",
+    [
+        *([command] for command in COMMANDS),
+        *(["datasets", command] for command in DATASET_COMMANDS),
+        *(["keys", command] for command in KEY_COMMANDS),
+    ],
 )
 def test_help_of_each_command_ends_with_an_example(vnce: Vnce, command: list[str]) -> None:
     result = vnce(*command, "--help")

@@ -52,7 +52,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Any]], None]:
     def set_answer(document: dict[str, Any]) -> None:
         transport = httpx.MockTransport(lambda request: httpx.Response(200, json=document))
         http = httpx.Client(transport=transport, base_url="http://service")
-        monkeypatch.setattr(Client, "connect", lambda url: Client(http))
+        monkeypatch.setattr(Client, "connect", lambda url, api_key: Client(http))
 
     return set_answer
 

@@ -1,0 +1,106 @@
+"""`python -m service.keys create|list|revoke` manages the API keys of any tenant.
+
+It works on the database that `VNCE_DATABASE_URL` names, with `VNCE_KEY_SECRET`: how the first
+key of a service comes to be. The token of a new key is printed this once, alone on standard output.
+"""
+
+import argparse
+import sys
+
+from service.database import Database
+from service.keys import lifecycle, repository
+from service.keys.schemas import ApiKeyRead, end_after
+from service.keys.vocabulary import MEANING, Scope
+from service.problems import ProblemError
+from service.settings import Settings
+from service.tenant_names import DEFAULT_TENANT, is_tenant
+
+_MOST_SHOWN = 1_000
+
+
+def line(key: ApiKeyRead) -> str:
+    """Return a key as one line of a list."""
+    state = "works"
+    if key.revoked_at is not None:
+        state = "revoked"
+    elif key.expires_at is not None:
+        state = f"until {key.expires_at:%Y-%m-%d %H:%M}Z"
+    used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}Z"
+    return f"{key.id}  {key.prefix}  {','.join(key.scopes)}  {state}  {used}  {key.name}"
+
+
+def main() -> None:
+    """Do what the command line says."""
+    arguments = _parser().parse_args()
+    settings = Settings()
+    database = Database(settings.database_url)
+    try:
+        with database.of(arguments.tenant).transaction() as session:
+            match arguments.command:
+                case "create":
+                    created = lifecycle.create(
+                        session,
+                        settings.hash_key,
+                        name=arguments.name,
+                        scopes=arguments.scope or [Scope.READ, Scope.SUBMIT],
+                        expires_at=end_after(arguments.days),
+                    )
+                    print(created.token)
+                    print(f"This token is not shown again. {line(created)}", file=sys.stderr)
+                case "list":
+                    for record in repository.newest(session, _MOST_SHOWN, None):
+                        print(line(lifecycle.describe(record)))
+                case "revoke":
+                    lifecycle.revoke(session, arguments.key)
+    except ProblemError as error:
+        sys.exit(error.detail)
+    except LookupError as error:
+        sys.exit(str(error))
+    finally:
+        database.dispose()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m service.keys", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    create = commands.add_parser("create", help="make a key and print its token")
+    create.add_argument("name", help="what the key is for")
+    meanings = "; ".join(f"{scope}: {meaning}" for scope, meaning in MEANING.items())
+    create.add_argument(
+        "--scope",
+        action="append",
+        type=Scope,
+        choices=list(Scope),
+        help=f"what it is for, repeatable; read and submit unless told otherwise. {meanings}",
+    )
+    create.add_argument("--days", type=_positive, help="days until it expires; never by itself")
+    listing = commands.add_parser("list", help="list a tenant's keys, newest first")
+    revoke = commands.add_parser("revoke", help="let a key work no longer")
+    revoke.add_argument("key", help="identifier of the key")
+    for command in (create, listing, revoke):
+        command.add_argument(
+            "--tenant",
+            type=_tenant,
+            default=DEFAULT_TENANT,
+            help="whose key (default: %(default)s)",
+        )
+    return parser
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 100_000:
+        raise ValueError
+    return number
+
+
+def _tenant(text: str) -> str:
+    if not is_tenant(text):
+        raise argparse.ArgumentTypeError(
+            "a tenant's name has lower-case letters, digits and hyphens, at most 63"
+        )
+    return text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Making, listing and revoking a tenant's API keys."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from service import paging
+from service.dependencies import DatabaseDep, SettingsDep
+from service.json_route import JsonRoute
+from service.keys import lifecycle
+from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
+from service.openapi_responses import BODY_CODES, Responses, problem_responses
+from service.paging import CursorQuery, LimitQuery
+from service.problems import ProblemCode
+
+router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=JsonRoute)
+
+KeyId = Annotated[str, Path(max_length=40, description="Identifier of the key.")]
+_CREATED: Responses = {
+    201: {
+        "headers": {
+            "Location": {"description": "Address of the key.", "schema": {"type": "string"}}
+        }
+    }
+}
+
+
+@router.post(
+    "",
+    operation_id="create_api_key",
+    status_code=201,
+    responses=_CREATED | problem_responses(*BODY_CODES),
+)
+def create_api_key(
+    body: ApiKeyCreate, response: Response, database: DatabaseDep, settings: SettingsDep
+) -> ApiKeyCreated:
+    """Make a key for the tenant of the key that asks; its token is shown this once."""
+    with database.transaction() as session:
+        created = lifecycle.create(
+            session,
+            settings.hash_key,
+            name=body.name,
+            scopes=body.scopes,
+            expires_at=body.expires_at,
+        )
+    response.headers["Location"] = f"/v1/api-keys/{created.id}"
+    response.headers["Cache-Control"] = "no-store"
+    return created
+
+
+@router.get("", operation_id="list_api_keys", responses=problem_responses())
+def list_api_keys(
+    database: DatabaseDep, limit: LimitQuery = 50, cursor: CursorQuery = None
+) -> ApiKeyPage:
+    """List the tenant's keys, newest first, revoked ones included; secrets are not kept."""
+    with database.snapshot() as session:
+        return lifecycle.page(session, limit, paging.place_of(cursor))
+
+
+@router.get(
+    "/{key_id}",
+    operation_id="get_api_key",
+    responses=problem_responses(ProblemCode.NOT_FOUND),
+)
+def get_api_key(key_id: KeyId, database: DatabaseDep) -> ApiKeyRead:
+    """Show a key, without its secret."""
+    with database.snapshot() as session:
+        return lifecycle.describe(lifecycle.existing(session, key_id))
+
+
+@router.delete(
+    "/{key_id}",
+    operation_id="revoke_api_key",
+    status_code=204,
+    response_class=Response,
+    responses=problem_responses(ProblemCode.NOT_FOUND),
+)
+def revoke_api_key(key_id: KeyId, database: DatabaseDep) -> None:
+    """Revoke a key: it works no longer, and stays in the list."""
+    with database.transaction() as session:
+        lifecycle.revoke(session, key_id)

@@ -1,0 +1,67 @@
+"""Who asks: found from the key that a request carries."""
+
+from dataclasses import dataclass
+
+from service.database import Database
+from service.keys import repository, tokens
+from service.keys.vocabulary import MEANING, Scope
+from service.problems import ProblemCode, ProblemError
+from service.tenant_names import DEFAULT_TENANT
+
+# Uses of a key are written down this far apart, not at each request.
+LAST_USED_SECONDS = 60.0
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="vnce"'}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose rows a request may reach, and what it may do to them."""
+
+    tenant: str
+    scopes: frozenset[Scope]
+    # None where nobody is asked for a key.
+    key_id: str | None
+
+    def require(self, scope: Scope) -> None:
+        """Raise `ProblemError` if the key has not this scope."""
+        if scope not in self.scopes:
+            has = ", ".join(f"`{known}`" for known in Scope if known in self.scopes)
+            raise ProblemError(
+                ProblemCode.INSUFFICIENT_SCOPE,
+                f"{MEANING[scope].capitalize()} needs a key with the scope `{scope}`; this one "
+                f"has {has}.",
+            )
+
+
+ANYONE = Identity(DEFAULT_TENANT, frozenset(Scope), key_id=None)
+
+
+def identify(database: Database, hash_key: str, authorization: str | None) -> Identity:
+    """Return who sent this `Authorization` header.
+
+    Raises `ProblemError` (`unauthenticated`) without a key that works. Why it does not is only
+    said to whoever knows its secret.
+    """
+    scheme, _, text = (authorization or "").partition(" ")
+    if not text:
+        raise _refused("Send an API key: `Authorization: Bearer vnce_...`.")
+    token = tokens.parse(text.strip()) if scheme.lower() == "bearer" else None
+    if token is None:
+        raise _refused("This is no API key; one is sent as `Authorization: Bearer vnce_...`.")
+    with database.snapshot() as session:
+        found = repository.find_by_prefix(session, token.prefix, LAST_USED_SECONDS)
+    if found is None or not tokens.is_right(token, found.record.secret_hash, hash_key):
+        raise _refused("This API key is not known here.")
+    if found.record.revoked_at is not None:
+        raise _refused("This API key was revoked.")
+    if found.has_expired:
+        raise _refused("This API key has expired.")
+    if found.is_use_old:
+        with database.transaction() as session:
+            repository.note_use(session, found.record.id)
+    scopes = frozenset(Scope(scope) for scope in found.record.scopes)
+    return Identity(found.record.tenant, scopes, found.record.id)
+
+
+def _refused(detail: str) -> ProblemError:
+    return ProblemError(ProblemCode.UNAUTHENTICATED, detail, headers=_CHALLENGE)

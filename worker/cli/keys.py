@@ -1,0 +1,129 @@
+"""`vnce keys`: make, list and revoke API keys."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+
+from service.keys.schemas import end_after
+from service.keys.vocabulary import MEANING, Scope
+from service.tenant_names import DEFAULT_TENANT
+from worker.cli.connection import connect
+from worker.cli.options import DEFAULT_URL, Json, Url
+from worker.cli.printing import ERR, OUT, listing, print_json
+from worker.client import JsonObject
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+
+class Keys(Protocol):
+    """A tenant's keys: those of a service over HTTP, or of a data folder."""
+
+    def create_key(self, body: JsonObject) -> JsonObject:
+        """Make a key; return it with its token."""
+
+    def keys(self, *, limit: int, cursor: str | None) -> JsonObject:
+        """Return one page of keys, newest first."""
+
+    def revoke_key(self, key_id: str) -> None:
+        """Let a key work no longer."""
+
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        file_okay=False,
+        exists=True,
+        help="Data folder of `vnce serve`, in which to look: how the first key is made. Without "
+        "it the service at --url is asked, with a key that has the scope admin in VNCE_API_KEY.",
+        show_default="ask the service",
+    ),
+]
+Tenant = Annotated[
+    str, typer.Option(help="Whose key, with --data; over HTTP it is the tenant of VNCE_API_KEY.")
+]
+_MEANINGS = " ".join(f"{scope}: {meaning}." for scope, meaning in MEANING.items())
+
+
+@app.command(epilog="Example: vnce keys create 'analysis scripts' --data vnce-data --days 90")
+def create(
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    scopes: Annotated[
+        list[Scope] | None,
+        typer.Option(
+            "--scope",
+            help=f"What it may be used for; repeatable. {_MEANINGS}",
+            show_default="read and submit",
+        ),
+    ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=99_999, help="Days until it expires.", show_default="never"),
+    ] = None,
+    data: Data = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+) -> None:
+    """Make a key and print its token, which is shown this once and stored nowhere."""
+    end = end_after(days)
+    body = {
+        "name": name,
+        "scopes": scopes or [Scope.READ, Scope.SUBMIT],
+        "expires_at": None if end is None else end.isoformat(),
+    }
+    with _keys(data, tenant, url) as keys:
+        created = keys.create_key(body)
+    if as_json:
+        print_json(created)
+        return
+    print(created["token"])
+    ERR.print("This token is not shown again. Use it: export VNCE_API_KEY=...", highlight=False)
+
+
+@app.command("list", epilog="Example: vnce keys list --data vnce-data --tenant soil-lab")
+def list_(
+    data: Data = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many, newest first.")] = 20,
+    cursor: Annotated[str | None, typer.Option(help="Cursor that the last page named.")] = None,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+) -> None:
+    """List a tenant's keys, newest first, revoked ones included."""
+    with _keys(data, tenant, url) as keys:
+        page = keys.keys(limit=limit, cursor=cursor)
+    if as_json:
+        print_json(page)
+        return
+    columns = ("id", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
+    rows = ([*(item[c] for c in columns), ", ".join(item["scopes"])] for item in page["items"])
+    OUT.print(listing((*columns, "scopes"), rows))
+    if page["next_cursor"]:
+        OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
+
+
+@app.command(epilog="Example: vnce keys revoke key_1f2e… --data vnce-data")
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Identifier of the key.")],
+    data: Data = None,
+    tenant: Tenant = DEFAULT_TENANT,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Let a key work no longer, from its next request on."""
+    with _keys(data, tenant, url) as keys:
+        keys.revoke_key(key)
+    OUT.print(f"Revoked {key}.", highlight=False)
+
+
+def _keys(data: Path | None, tenant: str, url: str) -> AbstractContextManager[Keys]:
+    if data is not None:
+        # Loads the database's libraries, which no other command and no help should wait for.
+        from worker.folder_keys import FolderKeys  # noqa: PLC0415 - see above
+
+        return FolderKeys.opened(data, tenant)
+    if tenant != DEFAULT_TENANT:
+        raise typer.BadParameter("--tenant needs --data; over HTTP the key says whose it is")
+    return connect(url)
