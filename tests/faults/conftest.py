@@ -35,7 +35,7 @@ from worker.processes import Command, ManagedProcess
 T = TypeVar("T")
 Json = dict[str, Any]
 
-LEASE_SECONDS = 3.0
+LEASE_SECONDS = 5.0
 REAPER_SECONDS = 0.5
 # What every process of a stack is told; the rest is as an installation has it by default.
 ENVIRONMENT = {
@@ -82,6 +82,8 @@ class Broker:
         self._command = Command("valkey", argv, {})
         self._log_file = folder / "valkey.log"
         self.url = f"redis://127.0.0.1:{port}/0"
+        # The queues of stacks of their own, apart from the session's.
+        self.other_url = f"redis://127.0.0.1:{port}/1"
         self.client = Redis.from_url(self.url, socket_timeout=5)
         self.start()
 
@@ -254,9 +256,13 @@ class Stack:
         for name in set(self.processes) - set(names):
             self.processes.pop(name).kill()
         for name in names:
-            process = self.processes[name]
-            if process.has_ended:
-                self.processes[name] = ManagedProcess(process.command, process.log_file)
+            if self.processes[name].has_ended:
+                self.start_again(name)
+
+    def start_again(self, name: str) -> None:
+        """Start a process that has ended as it was started before."""
+        ended = self.processes[name]
+        self.processes[name] = ManagedProcess(ended.command, ended.log_file)
 
     def close(self) -> None:
         """End every process."""
@@ -330,13 +336,19 @@ def stack(session_stack: Stack, broker: Broker, postgres: Any) -> Iterator[Stack
 @pytest.fixture
 def make_stack(broker: Broker, tmp_path: Path) -> Iterator[Callable[[str], Stack]]:
     """Yield a function that makes a stack, without processes, on a migrated database."""
-    with ExitStack() as opened:
+    with ExitStack() as opened, Redis.from_url(broker.other_url) as client:
+        client.flushdb()
 
         def make(database_url: str) -> Stack:
-            broker.client.flushall()
-            return opened.enter_context(closing(Stack(tmp_path, database_url, broker.url)))
+            return opened.enter_context(closing(Stack(tmp_path, database_url, broker.other_url)))
 
         yield make
+
+
+@pytest.fixture(name="free_port")
+def free_port_fixture() -> Callable[[], int]:
+    """Return the function that finds a port on loopback that nobody listens on now."""
+    return free_port
 
 
 @pytest.fixture(name="wait_for")

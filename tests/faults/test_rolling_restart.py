@@ -1,0 +1,100 @@
+"""Every process can be replaced while clients go on."""
+
+import itertools
+import signal
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
+
+NUM_CLIENTS = 4
+
+
+class Load:
+    """Clients that submit and poll at two addresses, as through a balancer: next if cut off."""
+
+    def __init__(self, urls: list[str], body: Any) -> None:
+        self.accepted: list[str] = []
+        self.statuses: set[int] = set()
+        self._urls = urls
+        self._body = body
+        self._ending = threading.Event()
+        self._clients = [threading.Thread(target=self._use) for _ in range(NUM_CLIENTS)]
+
+    def __enter__(self) -> "Load":
+        for client in self._clients:
+            client.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ending.set()
+        for client in self._clients:
+            client.join()
+
+    def _use(self) -> None:
+        services = [httpx.Client(base_url=url, timeout=20, trust_env=False) for url in self._urls]
+        for service in itertools.cycle(services):
+            if self._ending.is_set():
+                break
+            try:
+                answer = service.post("/v1/jobs", json=self._body)
+                self.statuses.add(answer.status_code)
+                if answer.status_code == 202:
+                    self.accepted.append(answer.json()["id"])
+                    self.statuses.add(service.get(answer.headers["Location"]).status_code)
+                self.statuses.add(service.get("/v1/jobs").status_code)
+            except httpx.TransportError:
+                pass
+            # Some ten jobs a second, which two workers can do.
+            time.sleep(0.3)
+        for service in services:
+            service.close()
+
+
+def test_clients_see_no_error_while_every_process_is_replaced_and_a_running_job_is_handed_over(
+    stack: Any, short_job: Any, long_fit: Any, undisturbed: Any, wait_for: Any, free_port: Any
+) -> None:
+    second_port = free_port()
+    second_url = f"http://127.0.0.1:{second_port}"
+    stack.start_api("api-2", port=second_port)
+    wait_for(lambda: answers(second_url), "the second API")
+    with Load([str(stack.http.base_url), second_url], short_job) as load:
+        wait_for(lambda: len(load.accepted) >= 2 * NUM_CLIENTS, "the load to begin")
+        for name, url in (("api", str(stack.http.base_url)), ("api-2", second_url)):
+            end_by_sigterm(stack, name, wait_for)
+            stack.start_again(name)
+            wait_for(lambda url=url: answers(url), "the new API")
+
+        job_id = stack.submit(long_fit)
+        stack.wait_until_fitting(job_id)
+        worker = stack.parent_of(stack.busy_child()).command.name
+        end_by_sigterm(stack, worker, wait_for)
+        job = stack.client.job(job_id)
+        # Either it waits, or the other worker has begun the same attempt.
+        assert (job["state"], job["attempt"]) in [("queued", 0), ("running", 1)]
+        stack.start_again(worker)
+        end_by_sigterm(stack, "dispatcher", wait_for)
+        stack.start_again("dispatcher")
+        num_accepted = len(load.accepted)
+        wait_for(lambda: len(load.accepted) > num_accepted + NUM_CLIENTS, "the load to go on")
+    assert load.statuses == {200, 202}
+    jobs = [stack.wait(accepted) for accepted in [job_id, *load.accepted]]
+    assert {(job["state"], job["attempt"]) for job in jobs} == {("succeeded", 1)}
+    assert stack.estimates(job_id) == undisturbed
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=20, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def end_by_sigterm(stack: Any, name: str, wait_for: Any) -> None:
+    process = stack.processes[name]
+    process.send_signal(signal.SIGTERM)
+    wait_for(lambda: process.has_ended, f"{name} to end")
