@@ -68,7 +68,7 @@ def climb_by_exact_em(
     values = nce_objective(density, parameters, data)
     moving = torch.arange(len(starts))
     for _ in range(max_iterations):
-        raised = _m_step(density, data, parameters[moving])
+        raised = _m_step(density, data, parameters[moving], lambda _: on_iteration(values))
         reached = nce_objective(density, raised, data)
         gain = reached - values[moving]
         parameters[moving], values[moving] = raised, reached
@@ -79,13 +79,16 @@ def climb_by_exact_em(
     return Climb(parameters, values, recorder.paths(values))
 
 
-def _m_step(density: Density, data: MixtureData, parameters: Tensor) -> Tensor:
+def _m_step(
+    density: Density, data: MixtureData, parameters: Tensor, on_iteration: OnIteration
+) -> Tensor:
     log_q = log_posterior(density(parameters, data.x))  # (2, a, n)
 
     def objective(trial: Tensor, rows: Tensor) -> Tensor:
         return vnce_objective(density, trial, log_q[:, rows], data)
 
-    return maximise(objective, parameters).parameters
+    # A step on a long column takes long: a caller hears of its iterations too.
+    return maximise(objective, parameters, on_iteration=on_iteration).parameters
 
 
 def joined(climbs: Sequence[Climb]) -> Climb:

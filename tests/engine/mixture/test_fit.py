@@ -171,9 +171,10 @@ def test_the_same_seed_gives_the_same_bits() -> None:
     assert (first.theta, first.objective_path) == (second.theta, second.objective_path)
 
 
-def test_progress_never_falls_and_true_stops_the_fit() -> None:
+@pytest.mark.parametrize("estimator", [Estimator.NCE, Estimator.EXACT_EM])
+def test_progress_never_falls_and_true_stops_the_fit(estimator: Estimator) -> None:
     steps: list[FitStep] = []
-    options = MixtureOptions(estimator=Estimator.NCE, num_starts=2)
+    options = MixtureOptions(estimator=estimator, num_starts=2)
     fit_mixture(draw(Form.UNNORMALISED), options, 0, steps.append)
     fractions = [step.fraction for step in steps]
     assert fractions == sorted(fractions)
