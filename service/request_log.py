@@ -5,6 +5,7 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.keys.identity import Identity
 from service.metrics.requests import RequestMetrics
 
 # Orchestrators and Prometheus ask every few seconds; only trouble with these is worth a line.
@@ -57,7 +58,9 @@ class RequestLogMiddleware:
             "status": status,
             "milliseconds": round(1000 * seconds, 1),
         }
-        if (key_id := scope.get("state", {}).get("key_id")) is not None:
-            fields["key_id"] = key_id
+        # There is none for a request that the gate has not let in.
+        identity: Identity | None = scope.get("state", {}).get("identity")
+        if identity is not None and identity.key_id is not None:
+            fields["key_id"] = identity.key_id
         level = logging.DEBUG if route in PROBES and status < 500 else logging.INFO
         logger.log(level, "request answered", extra=fields)

@@ -42,13 +42,19 @@ def test_head_and_unknown_paths_have_their_lines(client: TestClient, lines: Line
     assert (unknown.route, unknown.status) == ("unknown", 404)
 
 
-def test_a_key_is_named_when_the_request_has_one(
-    keyed_settings: Settings, make_key: Callable[[], dict[str, str]], lines: Lines
+def test_a_key_is_named_and_not_told(
+    keyed_settings: Settings, make_key: Callable[..., dict[str, str]], lines: Lines
 ) -> None:
-    with TestClient(create_app(keyed_settings)) as client:
-        client.get("/v1/jobs", headers=make_key())
-    (line,) = lines()
-    assert line.key_id.startswith("key_")
+    client = TestClient(create_app(keyed_settings))
+    key = make_key()
+    client.get("/v1/jobs", headers=key)
+    client.get("/v1/jobs")
+    let_in, refused = lines()
+    assert let_in.status == 200
+    assert let_in.key_id.startswith("key_")
+    assert key["Authorization"].rpartition("_")[2] not in str(vars(let_in))
+    assert refused.status == 401
+    assert not hasattr(refused, "key_id")
 
 
 def test_a_mistake_of_ours_is_a_line_with_status_500(settings: Settings, lines: Lines) -> None:

@@ -199,13 +199,13 @@ def test_what_the_keepers_thread_logs_names_the_job_and_its_request(
     make_keeper: MakeKeeper, leaving_database: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.handler.setFormatter(logs.formatter("worker"))
-    leaving_database.is_away = True
+    leaving_database.server.is_away = True
     with (
         logs.bound(job_id="job_1", request_id="abc"),
         make_keeper(database=leaving_database) as keeper,
     ):
         keeper.report(step(0.7))
-        wait_for(lambda: leaving_database.num_refused >= 2)
+        wait_for(lambda: leaving_database.server.num_refused >= 2)
     event = json.loads(caplog.text.splitlines()[0])
     assert (event["job_id"], event["request_id"]) == ("job_1", "abc")
 

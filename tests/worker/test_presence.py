@@ -68,17 +68,17 @@ def test_a_process_that_does_not_do_its_round_does_not_tell(database: Database) 
 def test_a_database_that_was_away_is_told_again(
     database: Database, leaving_database: Any, pulse: Pulse
 ) -> None:
-    leaving_database.is_away = True
+    leaving_database.server.is_away = True
     with Presence(leaving_database, ProcessKind.DISPATCHER, pulse):
-        wait_for(lambda: leaving_database.num_refused >= 2)
-        leaving_database.is_away = False
+        wait_for(lambda: leaving_database.server.num_refused >= 2)
+        leaving_database.server.is_away = False
         wait_for(lambda: seen(database))
 
 
 def test_an_end_is_not_held_up_by_a_database_that_is_away(
     leaving_database: Any, pulse: Pulse
 ) -> None:
-    leaving_database.is_away = True
+    leaving_database.server.is_away = True
     began = time.monotonic()
     with Presence(leaving_database, ProcessKind.WORKER, pulse):
         pass
