@@ -26,6 +26,7 @@ from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
 from service.datasets.vocabulary import DatasetFormat
 from service.dependencies import DatabaseDep, SettingsDep
 from service.json_route import JsonRoute
+from service.openapi_links import link_in_body, links_to
 from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.paging import CursorQuery, LimitQuery
 from service.problems import ProblemCode, ProblemError, ProblemItem
@@ -64,11 +65,29 @@ _CREATED: Responses = {
                 "description": "SHA-256 of the uploaded bytes, in quotes.",
                 "schema": {"type": "string"},
             },
-        }
+        },
+        "links": links_to(
+            "dataset_id",
+            "get_dataset",
+            "download_dataset",
+            "put_ground_truth",
+            "delete_dataset",
+        )
+        | link_in_body(
+            "create_job",
+            {"kind": "estimation", "dataset_id": "$response.body#/id"},
+            "`id` is the `dataset_id` of an estimation.",
+        ),
     }
 }
-_REPLACED: Responses = {
-    200: {"model": GroundTruthRead, "description": "It replaced the graph that was attached."}
+_TRUTH_LINKS = links_to("dataset_id", "get_ground_truth", "delete_ground_truth", field="dataset_id")
+_ATTACHED: Responses = {
+    200: {
+        "model": GroundTruthRead,
+        "description": "It replaced the graph that was attached.",
+        "links": _TRUTH_LINKS,
+    },
+    201: {"links": _TRUTH_LINKS},
 }
 
 
@@ -191,7 +210,7 @@ def delete_dataset(dataset_id: DatasetId, database: DatabaseDep) -> None:
     "/{dataset_id}/ground-truth",
     operation_id="put_ground_truth",
     status_code=201,
-    responses=_REPLACED | problem_responses(ProblemCode.NOT_FOUND, *BODY_CODES),
+    responses=_ATTACHED | problem_responses(ProblemCode.NOT_FOUND, *BODY_CODES),
 )
 def put_ground_truth(
     dataset_id: DatasetId, body: GroundTruthCreate, response: Response, database: DatabaseDep

@@ -19,6 +19,7 @@ from service.jobs.specs import JobCreate
 from service.jobs.specs.base import TAG_PATTERN
 from service.jobs.vocabulary import JobKind
 from service.json_route import JsonRoute
+from service.openapi_links import links_to
 from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.paging import CursorQuery, LimitQuery
 from service.problems import ProblemCode
@@ -73,13 +74,15 @@ _ACCEPTED_HEADERS = {
     "Location": _header("Address of the job."),
     "Retry-After": _header("Seconds to wait before looking at it."),
 }
+_LINKS = links_to("job_id", "get_job", "cancel_job", "delete_job", "get_result")
 _ACCEPTED: Responses = {
     200: {
         "model": JobRead,
         "description": "The job that this Idempotency-Key has made before.",
         "headers": _ACCEPTED_HEADERS,
+        "links": _LINKS,
     },
-    202: {"headers": _ACCEPTED_HEADERS},
+    202: {"headers": _ACCEPTED_HEADERS, "links": _LINKS},
 }
 
 

@@ -17,7 +17,7 @@ from httpx2 import Response
 
 from service import schema
 from service.main import create_app
-from service.settings import Settings
+from service.settings import Authentication, Settings
 from tests.fuzz.mutations import good_files, mutants
 
 # The smallest that settings allow; nothing here is large.
@@ -40,6 +40,7 @@ def main() -> int:
             database_url=f"sqlite:///{folder}/fuzz.db",
             reader_memory_bytes=MEMORY_BYTES,
             reader_seconds=SECONDS,
+            authentication=Authentication.NONE,
         )
         schema.upgrade(settings.database_url)
         with TestClient(create_app(settings), raise_server_exceptions=False) as client:
