@@ -18,8 +18,11 @@ def solve(
     curvature: Curvature,
     preconditioner: Callable[[Tensor], Tensor],
     progress: Progress,
-) -> Tensor:
-    """Return a symmetric direction that the curvature takes to a tenth of the gradient."""
+) -> tuple[Tensor, bool]:
+    """Return a symmetric direction that the curvature takes to a tenth of the gradient.
+
+    And whether it does: conjugate gradients may run out of products.
+    """
     direction = torch.zeros_like(gradient)
     residual = gradient
     preconditioned = preconditioner(residual)
@@ -36,4 +39,4 @@ def solve(
         preconditioned = preconditioner(residual)
         previous, energy = energy, (residual * preconditioned).sum()
         search = preconditioned + (energy / previous) * search
-    return 0.5 * (direction + direction.mT)
+    return 0.5 * (direction + direction.mT), not bool(energy > enough)

@@ -9,7 +9,7 @@ from torch import Tensor
 from vnce_engine.acceleration import Acceleration
 from vnce_engine.blocks import Block
 from vnce_engine.mean_field import complete
-from vnce_engine.newton import newton_step
+from vnce_engine.newton import NewtonStep, newton_step
 from vnce_engine.penalty import Penalty
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
@@ -27,6 +27,10 @@ _STALE = 0.05
 _LARGEST_FALL = 0.1
 # Half-way retreats in a row; after them the fall is q's own, and cycles go on from there.
 _MAX_RETREATS = 5
+# A cycle has settled the parameters too if its step promises less than this many nats, over all
+# rows and for each parameter, times the tolerance. Of thousands of interactions some few, near the
+# turn of the adaptive penalty, move for long after all others.
+_NATS = 0.01
 # An extrapolated diagonal below this share of the plain one is not to be trusted.
 _SMALLEST_SHARE = 0.3
 
@@ -56,6 +60,7 @@ class Cycles:
     ) -> FitStatus:
         """Cycle until a cycle's scaled change, and what its M-step left, are below `tolerance`.
 
+        Or until the step promises next to nothing of likelihood; see `_NATS`.
         Further calls go on from where the last one ended. Reports progress to the share of the
         way, on a logarithmic scale, from the first change to the tolerance.
         """
@@ -89,7 +94,7 @@ class Cycles:
             first_change = change if math.isnan(first_change) else first_change
             self._report(change, first_change, tolerance)
             self._next = self._extrapolated(start, image, region)
-            if change < tolerance:
+            if change < tolerance or _nats(step, region) < _NATS * tolerance:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS
 
@@ -158,6 +163,16 @@ def _centred(step: Tensor, centre: Tensor) -> Tensor:
     centred = step.clone()
     centred[:-1, -1] = centred[-1, :-1] = step[:-1] @ centre
     return centred
+
+
+def _nats(step: NewtonStep, region: Region) -> float:
+    """Return what a step promises over all rows, for each parameter.
+
+    The objective's curvature over all rows is the inverse of the parameters' covariance, to which
+    it tends as nu grows, so that this is the mean square of the step in standard errors.
+    """
+    num_parameters = int(torch.triu(region.estimated()).sum())
+    return step.promised * step.point.surface.sample.num_rows / num_parameters
 
 
 def scaled_change(step: Tensor, augmented: Tensor) -> float:

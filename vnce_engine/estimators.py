@@ -73,7 +73,8 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
     max_iter : int or None
         Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
     tol : float
-        Change of K and h, columns scaled to K_ii = 1, at which a fit has converged.
+        Change of K and h, columns scaled to K_ii = 1, at which a fit has converged; it also has
+        where a cycle promises less than `tol` / 100 nats a parameter, over all rows.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 

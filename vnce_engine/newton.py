@@ -1,5 +1,6 @@
 """The M-step: Newton's method, its equations solved by conjugate gradients without a matrix."""
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,6 +24,9 @@ class NewtonStep(NamedTuple):
     point: SurfacePoint
     remaining: Tensor
     """About the step that is left: the preconditioned gradient there."""
+    promised: float
+    """What the whole step would gain to first order, twice its gain to second order; infinity where
+    Newton's equations were not solved, or their solution, projected, does not lead uphill."""
 
 
 def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
@@ -37,7 +41,7 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
     curvature = point.curvature()
     if not curvature.total_weight > 0:
         # Data and noise are told apart to the last bit: no direction is better than another.
-        return NewtonStep(point, torch.zeros_like(point.augmented))
+        return NewtonStep(point, torch.zeros_like(point.augmented), 0.0)
     region = point.surface.region
     # Made for all that is estimated: what may move is not the same before and after the step.
     preconditioner = GaussianPreconditioner.of(
@@ -46,13 +50,16 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
         curvature.mean() if region.has_linear and _is_sparse(point) else None,
     )
     if point.surface.penalty.has_kink:
-        target = orthant_target(point, curvature, preconditioner, progress)
+        target, is_solved = orthant_target(point, curvature, preconditioner, progress), False
     else:
         gradient = point.gradient * curvature.is_free
         inner = preconditioner.restricted(curvature.is_free)
-        target = region.project(point.augmented + solve(gradient, curvature, inner, progress))
+        step, is_solved = solve(gradient, curvature, inner, progress)
+        target = region.project(point.augmented + step)
     moved = _line_search(point, target, progress)
-    return NewtonStep(moved, preconditioner.restricted(moved.is_free())(moved.gradient))
+    remaining = preconditioner.restricted(moved.is_free())(moved.gradient)
+    promised = float(((target - point.augmented) * point.gradient).sum())
+    return NewtonStep(moved, remaining, promised if is_solved and promised >= 0 else math.inf)
 
 
 def _is_sparse(point: SurfacePoint) -> bool:

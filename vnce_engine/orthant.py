@@ -48,7 +48,8 @@ def orthant_target(
         held = preconditioner.about_centre(held)
         residual = point.gradient - whole.product(held, progress)
         face = replace(curvature, is_free=is_free)
-        solved = solve(residual * is_free, face, preconditioner.restricted(is_free), progress)
+        inner = preconditioner.restricted(is_free)
+        solved, _ = solve(residual * is_free, face, inner, progress)
         step = held + solved
         target = _within(point, point.augmented + step, signs, preconditioner)
         gain = _model_gain(point, target, whole, progress)

@@ -13,13 +13,16 @@ from vnce_engine.choice import PenaltyChoice, num_edges
 from vnce_engine.cycles import Cycles
 from vnce_engine.mean_field import complete, log_ratios
 from vnce_engine.penalty import PenaltyKind
+from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.result import LinearEvidence, PenaltyStep
 from vnce_engine.sample import ContrastiveSample
 from vnce_engine.setting import Setting
 
-# At this strength the linear term is judged, before the strength is known.
+# At this strength the linear term is judged, before the strength is known; and at this one where
+# there are as many parameters as rows: weaker penalties overfit there and hid a true linear term.
 _TRIAL_STRENGTH = 0.3
+_WIDE_TRIAL_STRENGTH = 1.0
 # A fit with a linear term takes longer to settle; cut short it would lose to the one without.
 _TRIAL_CYCLES = 20
 # Share of rows at either end whose gains are drawn in to the nearest of the others.
@@ -63,6 +66,8 @@ def choose_linear(setting: Setting, progress: Progress) -> tuple[str, LinearEvid
     """
     problem = setting.problem
     kind = PenaltyKind.ADAPTIVE if setting.kind is PenaltyKind.L1 else setting.kind
+    is_wide = num_parameters(problem.observations.num_columns) >= problem.num_rows
+    strength = _WIDE_TRIAL_STRENGTH if is_wide else _TRIAL_STRENGTH
     held_out = problem.folds[0]
     training = problem.without(0)
     values = {}
@@ -70,7 +75,7 @@ def choose_linear(setting: Setting, progress: Progress) -> tuple[str, LinearEvid
         progress.enter_part(position / 2, (position + 1) / 2)
         trial = replace(setting, linear=linear, kind=kind)
         cycles = Cycles(trial.start(), progress)
-        penalty = trial.penalty(_TRIAL_STRENGTH, training.num_rows)
+        penalty = trial.penalty(strength, training.num_rows)
         cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
         values[linear] = held_out_objective(held_out, cycles.augmented, problem.num_rows)
     gains = _winsorised(values["free"] - values["zero"], held_out)

@@ -110,3 +110,26 @@ def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: 
     assert sum(block.num_rows for block in sample.noise) > 5 * BLOCK_WIDTH
     assert 0 < largest.num_elements <= BLOCK_WIDTH * (NUM_COLUMNS + 1)
     assert NUM_DRAWS * sample.data[0].num_rows <= BLOCK_WIDTH
+
+
+def test_a_newton_step_promises_twice_what_it_gains() -> None:
+    # With at most four noise rows a data row, and no missing cells, its curvature is the exact one;
+    # and s'Hs = s'g for every iterate s of conjugate gradients. The rest is of third order.
+    rng = np.random.default_rng(13)
+    X = sample_truncated_gaussian(ring_precision(NUM_COLUMNS, rng), 400, rng)
+    problem = Problem.prepare(
+        Observations.from_array(X), 1, 4, "sobol", torch.Generator().manual_seed(2)
+    )
+    cycles = Cycles(problem.start("zero"), Progress(None))
+    cycles.run(problem.sample(), ridge(problem), problem.region("zero"), 1e-8, 100)
+    assert cycles.point is not None
+    top, surface = cycles.augmented, cycles.point.surface
+    excess = {}
+    for size in (1e-2, 5e-3):
+        start = surface.at(top * (1 + size), Progress(None))
+        step = newton_step(start, Progress(None))
+        gain = float(step.point.value - start.value)
+        excess[size] = abs(step.promised / (2 * gain) - 1)
+    assert excess[1e-2] < 0.1
+    # What is left is one order smaller than the step.
+    assert excess[5e-3] < 0.75 * excess[1e-2]
