@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from service.content_coding import refuse_content_coding
 from service.dependencies import get_settings
 from service.problems import ProblemCode, ProblemError
 
@@ -35,10 +36,7 @@ class JsonRoute(APIRoute):
 
 
 def _require_json(request: Request) -> None:
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise ProblemError(
-            ProblemCode.UNSUPPORTED_MEDIA_TYPE, "Send the JSON as it is, without Content-Encoding."
-        )
+    refuse_content_coding(request)
     header = Header()
     header["content-type"] = request.headers.get("content-type", "")
     subtype = header.get_content_subtype()

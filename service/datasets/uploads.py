@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from service.content_coding import refuse_content_coding
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
 # Larger bodies continue on the disk.
@@ -38,6 +39,7 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
     `limit` bytes, else as soon as more has arrived; 400 for a body that ends early; 422 for one
     that is not what its `Content-Digest` or `Repr-Digest` says.
     """
+    refuse_content_coding(request)
     expected = _expected_digests(request)
     announced = _announced_length(request, limit)
     hashes = {name: hashlib.new(name) for name in {"sha256", *(name for name, _ in expected)}}
@@ -63,10 +65,6 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
 
 
 def _announced_length(request: Request, limit: int) -> int | None:
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise ProblemError(
-            ProblemCode.UNSUPPORTED_MEDIA_TYPE, "Send the file as it is, without Content-Encoding."
-        )
     text = request.headers.get("content-length", "")
     if not text.isdigit():
         return None

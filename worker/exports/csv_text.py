@@ -2,10 +2,10 @@
 
 import csv
 from collections.abc import Iterable, Sequence
-from io import StringIO
 
-# What spreadsheets take for the start of a formula, and the apostrophe that undoes it.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
+# What spreadsheets take for the start of a formula, in full width too, what they skip before it,
+# and the apostrophe that undoes it.
+_FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n", "'")
 
 
 def safe_name(name: str) -> str:
@@ -23,11 +23,22 @@ def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[str | float | bool 
     Text is made safe by `safe_name`; numbers, negative ones too, are left alone; None becomes an
     empty field, a bool `true` or `false`.
     """
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    lines = _Lines()
+    writer = csv.writer(lines)
     writer.writerow([safe_name(name) for name in header])
     writer.writerows([_field(value) for value in row] for row in rows)
-    return text.getvalue().encode()
+    return "".join(lines).encode()
+
+
+class _Lines(list[str]):
+    """Ends lines by a line feed alone.
+
+    Of line ends inside a name the writer quotes those only that it ends its own lines by.
+    """
+
+    def write(self, line: str) -> None:
+        """Add a line that ends in a carriage return and a line feed."""
+        self.append(line.removesuffix("\r\n") + "\n")
 
 
 def _field(value: str | float | bool | None) -> str:
@@ -38,5 +49,7 @@ def _field(value: str | float | bool | None) -> str:
             return "true" if value else "false"
         case str():
             return safe_name(value)
+        case float():
+            return float.__repr__(value)  # NumPy's own floats name their type
         case _:
-            return repr(value)
+            return str(value)
