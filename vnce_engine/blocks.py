@@ -95,6 +95,15 @@ class Block:
         """Multiplications in one product of a (d + 1, d + 1) matrix with the draws."""
         return self.draws.numel() * self.draws.shape[0]
 
+    def state(self) -> list[Tensor]:
+        """Return what an E-step starts from: q's means."""
+        return [self.cell_mean.clone()]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Let the next E-step start from what `state` returned."""
+        (cell_mean,) = state
+        self.cell_mean.copy_(cell_mean)
+
     def gaps(self) -> Iterator[tuple[int, slice, Tensor]]:
         """Yield each coordinate that has missing cells, their packed range and their columns."""
         counts = torch.bincount(self.coordinate, minlength=self.draws.shape[0]).tolist()

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vnce_engine.acceleration import Acceleration
 from vnce_engine.blocks import Block
+from vnce_engine.journal import RunEntry
 from vnce_engine.mean_field import complete
 from vnce_engine.newton import NewtonStep, newton_step
 from vnce_engine.penalty import Penalty
@@ -19,6 +20,7 @@ from vnce_engine.surface import Surface, SurfacePoint
 
 # q starts each cycle from the last one's means, so that one sweep keeps up with theta.
 _SWEEPS = 1
+_SWEEPS_FROM_AFAR = 10
 # Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
 # q matters to them only as a proposal, so that a slightly old one costs a little variance.
 _STALE = 0.05
@@ -49,6 +51,7 @@ class Cycles:
         self._progress = progress
         self._acceleration = Acceleration()
         self._noise_control: tuple[Tensor, Tensor] | None = None
+        self._num_cycles = 0
 
     def run(
         self,
@@ -58,14 +61,61 @@ class Cycles:
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
-        """Cycle until a cycle's scaled change, and what its M-step left, are below `tolerance`.
+        """Go on from where an interrupted fit was, or begin; see `_cycle`, whose result it returns.
 
-        Or until the step promises next to nothing of likelihood; see `_NATS`.
-        Further calls go on from where the last one ended. Reports progress to the share of the
-        way, on a logarithmic scale, from the first change to the tolerance.
+        Further calls go on from where the last one ended.
         """
+        journal = self._progress.journal
+        if (earlier := journal.begin_run()) is not None:
+            self.augmented, self._next = earlier.augmented, earlier.next_start
+            self.objective_path = list(earlier.objective_path)
+            if earlier.status is not None:
+                journal.note_run(earlier)
+                return FitStatus(earlier.status)
+        self._num_cycles = 0
         self._acceleration.change_map()
         self._noise_control = None
+        if earlier is not None:
+            self._num_cycles = earlier.num_cycles
+            max_cycles = max(max_cycles - earlier.num_cycles, 1)
+            self._find_q_again(sample, earlier.noise_at)
+        status = self._cycle(sample, penalty, region, tolerance, max_cycles)
+        self._note(status)
+        return status
+
+    def state(self) -> list[Tensor]:
+        """Return what the next run takes over from this one besides the estimate."""
+        return self._acceleration.state()
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        self._acceleration.restore(state)
+
+    def _note(self, status: FitStatus | None) -> None:
+        """Write down how the run stands."""
+        entry = RunEntry(
+            augmented=self.augmented,
+            next_start=self._next,
+            objective_path=tuple(self.objective_path),
+            num_cycles=self._num_cycles,
+            noise_at=self.augmented if self._noise_control is None else self._noise_control[0],
+            status=status,
+        )
+        self._progress.journal.note_run(entry)
+
+    def _cycle(
+        self,
+        sample: ContrastiveSample,
+        penalty: Penalty,
+        region: Region,
+        tolerance: float,
+        max_cycles: int,
+    ) -> FitStatus:
+        """Cycle until a cycle's scaled change, and what its M-step left, are below `tolerance`.
+
+        Or until the step promises next to nothing of likelihood; see `_NATS`. Reports progress to
+        the share of the way, on a logarithmic scale, from the first change to the tolerance.
+        """
         accepted: SurfacePoint | None = None
         num_retreats = 0
         first_change = math.nan
@@ -94,6 +144,8 @@ class Cycles:
             first_change = change if math.isnan(first_change) else first_change
             self._report(change, first_change, tolerance)
             self._next = self._extrapolated(start, image, region)
+            self._num_cycles += 1
+            self._note(None)
             if change < tolerance or _nats(step, region) < _NATS * tolerance:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS
@@ -117,11 +169,19 @@ class Cycles:
         completed_at, _ = self._noise_control
         return scaled_change(augmented - completed_at, augmented) > _STALE
 
-    def _complete(self, blocks: Sequence[Block], augmented: Tensor, nu: float) -> Tensor:
+    def _find_q_again(self, sample: ContrastiveSample, noise_at: Tensor) -> None:
+        """Bring q to where it was in an interrupted run; it starts from far away."""
+        control = self._complete(sample.noise, noise_at, sample.nu, _SWEEPS_FROM_AFAR)
+        self._noise_control = (noise_at, control)
+        self._complete(sample.data, self._next, sample.nu, _SWEEPS_FROM_AFAR)
+
+    def _complete(
+        self, blocks: Sequence[Block], augmented: Tensor, nu: float, num_sweeps: int = _SWEEPS
+    ) -> Tensor:
         control = torch.zeros_like(augmented)
         for block in blocks:
             self._progress.spend(4 * block.work)
-            control += complete(block, augmented, math.log(nu), _SWEEPS).control
+            control += complete(block, augmented, math.log(nu), num_sweeps).control
         return control
 
     def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:

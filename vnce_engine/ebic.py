@@ -53,6 +53,7 @@ def choose_by_ebic(
     num_rows, num_columns = problem.num_rows, problem.observations.num_columns
     sample = problem.sample()
     fit = Cycles(setting.start(), progress)
+    progress.journal.watch((*sample.blocks, fit))
     steps: list[PenaltyStep] = []
     refits: list[Tensor] = []
     for position, strength in enumerate(strengths):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal, Self
 
 from numpy.typing import ArrayLike
@@ -11,6 +12,7 @@ from vnce_engine.columns import refuse_zeros
 from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.fit import fit
+from vnce_engine.journal import Journal
 from vnce_engine.observations import Observations
 from vnce_engine.paper import MAX_ITERATIONS
 from vnce_engine.preset import fit_by_papers_recipe
@@ -142,15 +144,25 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
         self.tol = tol
         self.edge_threshold = edge_threshold
 
-    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
         """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
 
         `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
-        returning True cancels, and `status_` says so.
+        returning True cancels, and `status_` says so. A step's `journal` holds what has been done;
+        a fit of the same table, with the same parameters and an int for `random_state`, that is
+        given it goes on from there and ends at the same estimates to within `tol`. The paper's
+        recipe has no journal and starts anew.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
-        return self._fit(X, on_step)
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -171,10 +183,16 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
                     f"`{name}={getattr(self, name)!r}` needs `preset='default'`, got 'paper'"
                 )
 
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
         options = self._options()
         if self.preset == "default":
-            return fit(observations, options, seed, on_step)
+            return fit(observations, options, seed, on_step, journal)
         refuse_zeros(observations.to_array(), self._column_names())
         if self.max_iter is None:
             options = replace(options, max_cycles=MAX_ITERATIONS)
@@ -238,18 +256,31 @@ class TruncatedGaussianNCE(ContrastiveEstimator):
         self.tol = tol
         self.edge_threshold = edge_threshold
 
-    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
         """Fit to X (n, d); see `TruncatedGaussianVNCE.fit`."""
-        return self._fit(X, on_step)
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("imputation", self.imputation, tuple(Imputation))
 
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit(filled, self._options(), seed, on_step),
+            lambda filled: fit(filled, self._options(), seed, on_step, journal),
         )

@@ -16,6 +16,7 @@ from vnce_engine.diagnostics import (
 )
 from vnce_engine.ebic import choose_by_ebic
 from vnce_engine.grid import strengths
+from vnce_engine.journal import Journal
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -79,12 +80,18 @@ _CENTRED_STRENGTH = 1.7
 
 
 def fit(
-    observations: Observations, options: FitOptions, seed: int, on_step: OnStep | None = None
+    observations: Observations,
+    options: FitOptions,
+    seed: int,
+    on_step: OnStep | None = None,
+    journal: Journal | None = None,
 ) -> FitResult:
     """Estimate the truncated Gaussian from non-negative `observations`, holes allowed.
 
-    Equal observations, options and seed give equal results. Raises `ValueError` where a column
-    has no two different observed values.
+    Equal observations, options and seed give equal results. With the `journal` of an interrupted
+    fit of the same three it goes on from there; see `vnce_engine.journal`.
+
+    Raises `ValueError` where a column has no two different observed values.
     """
     refuse_unbounded(observations, options)
     generator = torch.Generator().manual_seed(seed)
@@ -97,7 +104,7 @@ def fit(
         generator,
         options.noise_scale,
     )
-    run = _Run(problem, options, Progress(on_step))
+    run = _Run(problem, options, Progress(on_step, journal))
     try:
         status = run.complete()
     except FitCancelledError:
@@ -152,6 +159,7 @@ class _Run:
         progress = self._progress
         start, done = self._choose_all()
         progress.enter("fit", done, 1.0)
+        progress.journal.watch(())
         self._cycles = Cycles(start, progress)
         return self._estimate()
 
@@ -166,6 +174,7 @@ class _Run:
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
+            progress.journal.watch(few_rows.blocks)
             linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
@@ -184,6 +193,7 @@ class _Run:
         # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
         if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
             setting = replace(setting, problem=few_rows)
+        progress.journal.watch(setting.problem.blocks)
         grid = options.penalties or strengths(setting, progress)
         match options.selection:
             case Selection.HELD_OUT:

@@ -1,6 +1,7 @@
 """Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
 
 import math
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -74,7 +75,7 @@ class _GaussianEstimator(NetworkEstimator):
         cancels, and `status_` says so. Raises `ValueError` naming the parameter or the columns that
         do not fit.
         """
-        return self._fit(X, on_step)
+        return self._fit(X, partial(self._estimate, on_step=on_step))
 
     def _options(self) -> GaussianOptions:
         return GaussianOptions(

@@ -28,7 +28,11 @@ def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
     """Return the grid of a path, from strong to weak."""
     if setting.kind is not PenaltyKind.L1:
         return STRENGTHS
-    strongest = strongest_l1(setting, progress)
+    strongest = float(
+        progress.journal.value(
+            lambda: torch.tensor(strongest_l1(setting, progress), dtype=torch.float64)
+        )
+    )
     problem = setting.problem
     share = min(_L1_LARGEST_SHARE, _L1_SHARE / math.sqrt(problem.num_rows))
     grid = [strongest * share ** (step / (_L1_STEPS - 1)) for step in range(_L1_STEPS)]

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,6 @@ from vnce_engine.mean_field import ceiling
 from vnce_engine.metrics import partial_correlation
 from vnce_engine.network import ranked_edges
 from vnce_engine.observations import MIN_ROWS, Observations
-from vnce_engine.progress import OnStep
 from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
 from vnce_engine.transforms import Transform
 
@@ -39,10 +38,6 @@ class NetworkEstimator(BaseEstimator):
     random_state: RandomState
     edge_threshold: float
 
-    @abstractmethod
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
-        """Fit to transformed observations that have passed every check."""
-
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with its missing cells filled by the fitted model, on X's own scale.
 
@@ -54,7 +49,8 @@ class NetworkEstimator(BaseEstimator):
         table = self._read(X, reset=False)
         return impute(self._result.model, table, Transform(self.transform_), self._ceiling)
 
-    def _fit(self, X: ArrayLike, on_step: OnStep | None) -> Self:
+    def _fit(self, X: ArrayLike, estimate: Callable[[Observations, int], FitResult]) -> Self:
+        """Read and check X, and have `estimate` fit the transformed observations, with a seed."""
         self._check_parameters()
         table = self._read(X, reset=True)
         names = self._column_names()
@@ -68,7 +64,7 @@ class NetworkEstimator(BaseEstimator):
             raise ValueError(
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
-        result = self._estimate(observations, _seed(self.random_state), on_step)
+        result = estimate(observations, _seed(self.random_state))
         self._present(
             result,
             observations,

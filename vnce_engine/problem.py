@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine import truncated_normal
+from vnce_engine.blocks import Block
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
@@ -76,6 +77,11 @@ class Problem:
     def num_rows(self) -> int:
         """Rows with something observed."""
         return self.observations.num_rows
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of all folds."""
+        return self.sample().blocks
 
     def sample(self) -> ContrastiveSample:
         """Return all folds together."""

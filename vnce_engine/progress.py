@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from vnce_engine.journal import Journal
 from vnce_engine.result import FitStep
 
 OnStep = Callable[[FitStep], bool | None]
@@ -22,7 +23,9 @@ class Progress:
     counts multiplications to know when a report is due.
     """
 
-    def __init__(self, on_step: OnStep | None) -> None:
+    def __init__(self, on_step: OnStep | None, journal: Journal | None = None) -> None:
+        self.journal = journal or Journal()
+        """What the fit has done; see `vnce_engine.journal`."""
         self._on_step = on_step
         self._stage = "fit"
         self._stage_span = (0.0, 1.0)
@@ -61,6 +64,6 @@ class Progress:
         self._work = 0
         if self._on_step is None:
             return
-        step = FitStep(self._stage, self._fraction, self._iteration, self._objective)
+        step = FitStep(self._stage, self._fraction, self._iteration, self._objective, self.journal)
         if self._on_step(step):
             raise FitCancelledError

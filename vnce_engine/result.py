@@ -7,6 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from vnce_engine.journal import Journal
 from vnce_engine.model import TruncatedGaussian
 
 
@@ -31,6 +32,9 @@ class FitStep:
     """Cycles done in this stage."""
     objective: float | None
     """Latest penalised objective, nats a row; None before there is one."""
+    journal: Journal | None = None
+    """What the fit has done so far, to be stored if it is to be gone on with after an interruption;
+    None where an estimator cannot go on."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -77,7 +78,9 @@ def choose_linear(setting: Setting, progress: Progress) -> tuple[str, LinearEvid
         cycles = Cycles(trial.start(), progress)
         penalty = trial.penalty(strength, training.num_rows)
         cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
-        values[linear] = held_out_objective(held_out, cycles.augmented, problem.num_rows)
+        values[linear] = progress.journal.value(
+            partial(held_out_objective, held_out, cycles.augmented, problem.num_rows)
+        )
     gains = _winsorised(values["free"] - values["zero"], held_out)
     gain, standard_error = _mean_and_error(gains, [held_out])
     rule = (
@@ -100,6 +103,7 @@ def choose_by_held_out_rows(
     folds = range(_HELD_OUT_FOLDS)
     held_out = [problem.folds[fold] for fold in folds]
     fits = [Cycles(setting.start(), progress) for _ in folds]
+    progress.journal.watch((*problem.blocks, *fits))
     values: list[Tensor] = []
     points: list[Tensor] = []
     for position, strength in enumerate(strengths):
@@ -111,7 +115,9 @@ def choose_by_held_out_rows(
             training = problem.without(fold)
             penalty = setting.penalty(strength, training.num_rows)
             fits[fold].run(training, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
-            total += held_out_objective(held_out[fold], fits[fold].augmented, problem.num_rows)
+            total += progress.journal.value(
+                partial(held_out_objective, held_out[fold], fits[fold].augmented, problem.num_rows)
+            )
         values.append(total)
         points.append(fits[0].augmented)
         # Graphs without edges differ by rounding; the path is not over before it has begun.

@@ -19,6 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -96,7 +97,7 @@ def choose_by_stability(
     the rest bounds nothing, no frequency is given, and the strength is chosen by held-out rows
     instead.
     """
-    paths: list[list[Tensor]] = []
+    paths: list[Tensor] = []
     failures: Counter[str] = Counter()
     num_columns = setting.problem.observations.num_columns
     num_pairs = num_columns * (num_columns - 1) // 2
@@ -106,7 +107,8 @@ def choose_by_stability(
         try:
             _refuse_degenerate(setting.problem.observations, rows)
             sample = setting.problem.subsample(rows)
-            paths.append(_graphs(setting, sample, strengths, most_edges, progress))
+            graphs = partial(_graphs, setting, sample, strengths, most_edges, progress)
+            paths.append(progress.journal.value(graphs))
         except _FailedSubsampleError as failure:
             failures[str(failure)] += 1
     if reason := _reason_against(rule, len(paths)):
@@ -142,8 +144,8 @@ def _graphs(
     strengths: Sequence[float],
     most_edges: float,
     progress: Progress,
-) -> list[Tensor]:
-    """Return the graph of every strength, from strong to weak, up to the first too large."""
+) -> Tensor:
+    """Return bool (s, d, d): a graph for each strength, strong to weak, to the first too large."""
     cycles = Cycles(setting.start(), progress)
     graphs: list[Tensor] = []
     for strength in strengths:
@@ -156,14 +158,14 @@ def _graphs(
         graphs.append(graph_of(cycles.augmented))
         if num_edges(cycles.augmented) > most_edges:
             break
-    return graphs
+    return torch.stack(graphs)
 
 
 def _stable(
     setting: Setting,
     strengths: Sequence[float],
     rule: StabilityRule,
-    paths: Sequence[Sequence[Tensor]],
+    paths: Sequence[Tensor],
     failures: Counter[str],
 ) -> PenaltyChoice:
     reached = min(len(path) for path in paths)

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -40,7 +41,7 @@ class ComparatorEstimator(NetworkEstimator):
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
-        return self._fit(X, on_step)
+        return self._fit(X, partial(self._estimate, on_step=on_step))
 
     @abstractmethod
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:

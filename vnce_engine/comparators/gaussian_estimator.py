@@ -1,6 +1,7 @@
 """Gaussian network by EM, and the graphical lasso on its covariance."""
 
 import math
+from functools import partial
 from typing import Literal, Self
 
 import numpy as np
@@ -113,7 +114,7 @@ class GaussianEM(NetworkEstimator):
         `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
         cancels. Raises `ValueError` naming the parameter or the columns that do not fit.
         """
-        return self._fit(X, on_step)
+        return self._fit(X, partial(self._estimate, on_step=on_step))
 
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with missing cells at their mean given the observed cells of their row.

@@ -1,0 +1,183 @@
+"""A fit that was interrupted goes on from its journal, and ends where it would have ended."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.journal import Journal, RunEntry, UnusableJournalError
+from vnce_engine.result import FitStep
+
+TOLERANCE = 3e-3
+
+
+@pytest.fixture(scope="module")
+def table() -> np.ndarray:
+    """Return 300 rows of 5 columns with a quarter of the cells missing."""
+    rng = np.random.default_rng(5)
+    table = np.abs(rng.normal(size=(300, 5)) @ rng.normal(size=(5, 5)))
+    table[rng.random(table.shape) < 0.25] = np.nan
+    return table
+
+
+class Interrupter:
+    """Stops a fit at its n-th step and keeps the journal that it had then."""
+
+    def __init__(self, at_step: int) -> None:
+        self.steps_left = at_step
+        self.stored = b""
+
+    def __call__(self, step: FitStep) -> bool:
+        assert step.journal is not None
+        self.steps_left -= 1
+        self.stored = step.journal.dump()
+        return self.steps_left < 0
+
+
+def num_steps(fit: Any) -> int:
+    steps: list[FitStep] = []
+    fit(on_step=lambda step: steps.append(step))
+    return len(steps)
+
+
+def assert_alike(resumed: Any, whole: Any) -> None:
+    """Assert that all choices are the same and that estimates differ by the tolerance at most."""
+    assert resumed.linear_choice_ == whole.linear_choice_
+    assert resumed.penalty_ == whole.penalty_
+    assert resumed.penalty_path_ == whole.penalty_path_
+    assert resumed.status_ == whole.status_
+    scale = np.sqrt(np.outer(np.diag(whole.precision_), np.diag(whole.precision_)))
+    # A cycle's change below the tolerance leaves a distance to the fixed point of about as much at
+    # each of the two ends, whatever the rate at which cycles converge: 1/2 or better here.
+    assert np.abs((resumed.precision_ - whole.precision_) / scale).max() < 4 * TOLERANCE
+    if whole.stability_ is not None:
+        np.testing.assert_array_equal(resumed.stability_.inclusion, whole.stability_.inclusion)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"penalty": 0.5, "linear": "zero"},
+        {"penalty_kind": "l1", "selection": "ebic", "linear": "zero"},
+        {"penalty_kind": "l1", "selection": "stability", "n_subsamples": 6, "linear": "zero"},
+    ],
+    ids=["held-out", "fixed", "ebic", "stability"],
+)
+def test_a_fit_interrupted_anywhere_ends_where_it_would_have(
+    table: np.ndarray, options: dict[str, Any]
+) -> None:
+    def fit(**how: Any) -> TruncatedGaussianVNCE:
+        return TruncatedGaussianVNCE(random_state=1, tol=TOLERANCE, **options).fit(table, **how)
+
+    whole = fit()
+    total = num_steps(fit)
+    for at_step in np.linspace(0, total - 1, 6, dtype=int):
+        interrupter = Interrupter(int(at_step))
+        assert fit(on_step=interrupter).status_ == "cancelled"
+        journal = Journal.load(interrupter.stored)
+        steps_again = 0
+
+        def count(step: FitStep) -> None:
+            nonlocal steps_again
+            steps_again += 1
+
+        resumed = fit(journal=journal, on_step=count)
+        assert_alike(resumed, whole)
+        if at_step > total // 2:
+            assert journal.num_taken > 0
+            assert steps_again < total
+
+
+def test_a_fit_that_is_interrupted_again_and_again_ends_too(table: np.ndarray) -> None:
+    whole = TruncatedGaussianVNCE(random_state=1).fit(table)
+    journal = Journal()
+    attempts = 0
+    while True:
+        attempts += 1
+        assert attempts < 100
+        interrupter = Interrupter(30)
+        fitted = TruncatedGaussianVNCE(random_state=1).fit(
+            table, on_step=interrupter, journal=journal
+        )
+        if fitted.status_ != "cancelled":
+            break
+        journal = Journal.load(interrupter.stored)
+    assert attempts > 2
+    assert_alike(fitted, whole)
+
+
+def test_nce_goes_on_too(table: np.ndarray) -> None:
+    def fit(**how: Any) -> TruncatedGaussianNCE:
+        return TruncatedGaussianNCE(random_state=1, tol=TOLERANCE).fit(table, **how)
+
+    interrupter = Interrupter(num_steps(fit) // 2)
+    fit(on_step=interrupter)
+    journal = Journal.load(interrupter.stored)
+    assert_alike(fit(journal=journal), fit())
+    assert journal.num_taken > 0
+
+
+def test_a_fit_without_an_interruption_is_the_same_with_an_empty_journal(
+    table: np.ndarray,
+) -> None:
+    one, other = (
+        TruncatedGaussianVNCE(random_state=1).fit(table, journal=journal)
+        for journal in (None, Journal())
+    )
+    np.testing.assert_array_equal(one.precision_, other.precision_)
+
+
+def entry(number: float, status: str | None) -> RunEntry:
+    return RunEntry(
+        augmented=torch.full((2, 2), number),
+        next_start=torch.zeros(2, 2),
+        objective_path=(1.0, number),
+        num_cycles=3,
+        noise_at=torch.ones(2, 2),
+        status=status,
+    )
+
+
+def test_a_journal_is_read_back_as_it_was_written() -> None:
+    journal = Journal()
+    assert journal.begin_run() is None
+    journal.note_run(entry(1.0, None))
+    journal.note_run(entry(2.0, "converged"))
+    journal.value(lambda: torch.arange(3))
+    assert journal.begin_run() is None
+    journal.note_run(entry(3.0, "converged"))
+    again = Journal.load(Journal.load(journal.dump()).dump())
+    first = again.begin_run()
+    assert first is not None
+    assert (first.status, first.num_cycles, first.objective_path) == ("converged", 3, (1.0, 2.0))
+    assert torch.equal(first.augmented, torch.full((2, 2), 2.0))
+    again.note_run(first)
+    assert torch.equal(again.value(lambda: torch.zeros(1)), torch.arange(3))
+    last = again.begin_run()
+    assert last is not None
+    assert last.status is None  # nothing comes after it, so that it goes on
+    assert again.num_taken == 3
+
+
+def test_runs_within_a_value_are_forgotten_once_it_is_there() -> None:
+    journal = Journal()
+
+    def compute() -> torch.Tensor:
+        journal.begin_run()
+        journal.note_run(entry(1.0, None))
+        return torch.ones(1)
+
+    journal.value(compute)
+    small = len(journal.dump())
+    for _ in range(20):
+        journal.value(compute)
+    assert len(journal.dump()) - small < 20 * 600
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x05\x06" + b"\0" * 18, b"x" * 1000])
+def test_other_bytes_are_refused(content: bytes) -> None:
+    with pytest.raises(UnusableJournalError):
+        Journal.load(content)
