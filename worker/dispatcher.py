@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from service import logs
 from service.database import Database
-from service.jobs import outbox, reaping
+from service.jobs import checkpoints, outbox, reaping
 from service.metrics import counters
 from service.workers import presence
 from service.workers.records import ProcessKind
@@ -100,8 +100,9 @@ class Dispatcher:
             )
 
     def tidy(self) -> None:
-        """Forget processes that were lost long ago, and keep the counters' rows few."""
+        """Forget lost processes and checkpoints of ended jobs, and keep the counters' rows few."""
         with self._database.transaction() as session:
+            checkpoints.remove_ended(session)
             presence.forget_lost(session)
             counters.compact(session)
 

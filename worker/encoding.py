@@ -73,6 +73,7 @@ def encode(
     *,
     fit_seconds: float,
     export_seconds: float,
+    resumed: bool,
 ) -> EstimationResult:
     """Return the document of a finished fit.
 
@@ -108,6 +109,7 @@ def encode(
             fit_seconds=fit_seconds,
             export_seconds=export_seconds,
             n_threads=torch.get_num_threads(),
+            resumed=resumed,
         ),
     )
 

@@ -15,6 +15,8 @@ from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
+from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.journal import Journal
 from vnce_engine.result import FitStatus, FitStep
 from worker.artefacts import make_artefacts
 from worker.builders import Estimator, build_estimator
@@ -47,6 +49,8 @@ class EstimationRequest:
     # What was odd about the table when it was uploaded.
     table_warnings: list[DatasetWarning]
     dataset: DatasetIdentity
+    # What an interrupted attempt at this estimation had done.
+    journal: Journal | None = None
 
 
 def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
@@ -66,7 +70,8 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     report(on_step, "prepare", PREPARED)
 
     started = time.perf_counter()
-    estimator = _fit(spec, table, on_step)
+    journal = request.journal or Journal()
+    estimator = _fit(spec, table, on_step, journal)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -80,6 +85,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
         request.table_warnings,
         fit_seconds=fit_seconds,
         export_seconds=time.perf_counter() - started,
+        resumed=journal.num_taken > 0,
     )
     report(on_step, "export", 1.0)
     return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
@@ -128,14 +134,18 @@ def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
     return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
 
 
-def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep) -> Estimator:
+def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep, journal: Journal) -> Estimator:
     def on_fit_step(step: FitStep) -> bool | None:
         fraction = PREPARED + (FITTED - PREPARED) * step.fraction
         return on_step(replace(step, fraction=fraction))
 
     estimator = build_estimator(spec)
     try:
-        estimator.fit(table, on_step=on_fit_step)  # a table, for the names in its refusals
+        # A table, for the names in its refusals.
+        if isinstance(estimator, TruncatedGaussianVNCE | TruncatedGaussianNCE):
+            estimator.fit(table, on_step=on_fit_step, journal=journal)
+        else:
+            estimator.fit(table, on_step=on_fit_step)
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours: its own
         # invariants are assertions.

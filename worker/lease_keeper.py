@@ -9,15 +9,18 @@ from types import TracebackType
 from typing import Self
 
 from service.database import Database
-from service.jobs import leases
+from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim, Progress
 from vnce_engine.result import FitStep
 from worker.endings import Stopped, StopReason, record
 from worker.memory import resident_bytes
 from worker.patience import UNREACHABLE, patiently
 from worker.settings import WorkerSettings
+from worker.versions import versions
 
 TICK_SECONDS = 0.1
+# Larger ones would burden the database more than a second start burdens a worker.
+MOST_CHECKPOINT_BYTES = 64 * 2**20
 
 logger = logging.getLogger("worker")
 
@@ -51,6 +54,8 @@ class LeaseKeeper:
         self._end_process = end_process
         self._progress: Progress | None = None
         self._stored_progress: Progress | None = None
+        self._checkpoint: bytes | None = None
+        self._noted_at = time.monotonic()
         self._body_ended = threading.Event()
         # In this thread's context, which names the job in whatever is logged.
         context = contextvars.copy_context()
@@ -66,7 +71,23 @@ class LeaseKeeper:
             iteration=step.iteration,
             objective=step.objective,
         )
+        self._note_checkpoint(step)
         return self.stop_reason is not None
+
+    def _note_checkpoint(self, step: FitStep) -> None:
+        """Have what the fit has done stored with the next heartbeat, if that is due.
+
+        Called by the fit's own thread, between whose steps the journal does not change.
+        """
+        is_due = time.monotonic() - self._noted_at >= self._settings.checkpoint_seconds
+        if step.journal is None or not is_due:
+            return
+        self._noted_at = time.monotonic()
+        data = step.journal.dump()
+        if len(data) > MOST_CHECKPOINT_BYTES:
+            logger.warning("job %s: %d bytes are no checkpoint", self._claim.job_id, len(data))
+            return
+        self._checkpoint = data
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -107,16 +128,19 @@ class LeaseKeeper:
     def _beat(self) -> None:
         progress = self._progress
         news = None if progress is self._stored_progress else progress
+        checkpoint, job_id = self._checkpoint, self._claim.job_id
         lease_seconds = self._settings.lease_seconds
         try:
             with self._database.transaction() as session:
-                answer = leases.heartbeat(
-                    session, self._claim.job_id, self._claim.token, lease_seconds, news
-                )
+                answer = leases.heartbeat(session, job_id, self._claim.token, lease_seconds, news)
+                if answer.owned and checkpoint is not None:
+                    checkpoints.save(session, job_id, versions().vnce, checkpoint)
         except UNREACHABLE as error:
             logger.warning("job %s: no heartbeat: %s", self._claim.job_id, error)
             return
         self._stored_progress = progress
+        if self._checkpoint is checkpoint:
+            self._checkpoint = None
         if not answer.owned:
             self.stop_reason = StopReason.LEASE_LOST
         elif answer.cancel_requested:

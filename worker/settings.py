@@ -27,6 +27,11 @@ class WorkerSettings(Settings):
         description="Resident memory that the process of a job may reach, its libraries (about "
         "400 MB) included, before the attempt is ended; watched on Linux only.",
     )
+    checkpoint_seconds: float = Field(
+        default=20.0,
+        gt=0,
+        description="How often what a fit has done is stored for a later attempt to go on from.",
+    )
     progress_seconds: float = Field(
         default=0.5, gt=0, description="How often a running job's progress is stored, at most."
     )

@@ -1,5 +1,6 @@
 """What a claimed job is to do: its input read from the database, ready to be computed on."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import assert_never
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session
 from service.database import Database
 from service.datasets import repository as datasets
 from service.datasets.options import ReadLimits
+from service.jobs import checkpoints
 from service.jobs.leases import Claim
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
@@ -18,6 +20,7 @@ from service.jobs.specs.simulation import SimulationSpec
 from service.problems import ProblemError, problem_document
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
+from vnce_engine.journal import Journal, UnusableJournalError
 from worker.estimation import EstimationRequest, OnStep, estimate
 from worker.experiments import Split, put_together, run_part, split
 from worker.failures import JobFailedError
@@ -26,10 +29,13 @@ from worker.mixture import MixtureRequest, estimate_mixture
 from worker.scoring import load_estimate, score
 from worker.settings import WorkerSettings
 from worker.simulation import simulate
+from worker.versions import versions
 
 # Computes without the database; raises `FitCancelledError` when told to stop, `JobFailedError`
 # where the job cannot be done.
 Work = Callable[[OnStep], Outcome | Split]
+
+logger = logging.getLogger("worker")
 
 
 def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
@@ -74,7 +80,22 @@ def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> Estima
         ground_truth=claim.ground_truth,
         table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
+        journal=_load_journal(session, claim),
     )
+
+
+def _load_journal(session: Session, claim: Claim) -> Journal | None:
+    """Return what an interrupted attempt had done, or None."""
+    stored = checkpoints.load(session, claim.job_id, versions().vnce)
+    if stored is None:
+        return None
+    try:
+        journal = Journal.load(stored)
+    except UnusableJournalError as error:
+        logger.warning("job %s: begins anew: %s", claim.job_id, error)
+        return None
+    logger.info("job %s: goes on from its checkpoint", claim.job_id)
+    return journal
 
 
 def load_mixture(session: Session, spec: MixtureEstimationSpec) -> MixtureRequest:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String, false
+from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.clock import now
@@ -89,6 +89,18 @@ class OutboxRecord(Record):
     created_at: Mapped[float] = mapped_column(default=now())
     # Until then a dispatcher is about to send it, and others pass over it.
     reserved_until: Mapped[float | None]
+
+
+class CheckpointRecord(Record):
+    """What an unfinished fit has done so far: bytes of the engine's."""
+
+    __tablename__ = "checkpoints"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    # Of the code that wrote it; another version's may mean something else.
+    version: Mapped[str] = mapped_column(String(64))
+    saved_at: Mapped[float]
+    data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class IdempotencyRecord(OwnedRecord, Record):

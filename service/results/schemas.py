@@ -210,6 +210,12 @@ class TimingRead(ResultModel):
     fit_seconds: float = Field(ge=0, description="Choosing the penalty and fitting.")
     export_seconds: float = Field(ge=0, description="Making matrices, tables and figures.")
     n_threads: int = Field(ge=1, description="Threads that the numerical libraries used.")
+    resumed: bool = Field(
+        default=False,
+        description="Whether the fit went on from where an interrupted attempt was; times are then "
+        "those of the last attempt alone, and the estimate that of an uninterrupted fit to within "
+        "`tol`.",
+    )
 
 
 class EstimationResult(ResultModel):

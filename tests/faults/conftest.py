@@ -46,6 +46,8 @@ ENVIRONMENT = {
     "VNCE_REAPER_SECONDS": str(REAPER_SECONDS),
     "VNCE_RESEND_SECONDS": "1",
     "VNCE_PROGRESS_SECONDS": "0.1",
+    # Never, so that a second attempt begins anew and repeats the first one to the last bit.
+    "VNCE_CHECKPOINT_SECONDS": "3600",
     # Twice what the jobs of these tests hold, except for one.
     "VNCE_JOB_MEMORY_BYTES": str(900 * 10**6),
 }

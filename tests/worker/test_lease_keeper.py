@@ -2,19 +2,24 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
+import torch
 
 from service import logs
 from service.database import Database
-from service.jobs import leases, repository
+from service.jobs import checkpoints, leases, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
+from vnce_engine.journal import Journal
 from vnce_engine.result import FitStep
 from worker.endings import StopReason
 from worker.lease_keeper import LeaseKeeper
 from worker.settings import WorkerSettings
+from worker.versions import versions
 
 ReadJob = Callable[[str], JobRecord]
 MakeKeeper = Callable[..., LeaseKeeper]
@@ -62,6 +67,45 @@ def wait_for(condition: Callable[[], Any]) -> None:
 def request_cancellation(database: Database, job_id: str) -> None:
     with database.transaction() as session:
         assert repository.request_cancellation(session, job_id)
+
+
+def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_the_job_has_ended(
+    make_keeper: MakeKeeper, claim: Claim, database: Database
+) -> None:
+    def stored() -> bytes | None:
+        with database.snapshot() as session:
+            return checkpoints.load(session, claim.job_id, versions().vnce)
+
+    journal = Journal()
+    with make_keeper(checkpoint_seconds=0.01) as keeper:
+        for number in (1.0, 2.0):
+            journal.value(partial(torch.tensor, number))
+            time.sleep(0.02)
+            keeper.report(replace(step(0.25), journal=journal))
+            wait_for(lambda: stored() == journal.dump())
+    found = stored()
+    assert found is not None
+    resumed = Journal.load(found)
+    assert [float(resumed.value(lambda: torch.zeros(()))) for _ in range(3)] == [1.0, 2.0, 0.0]
+    with database.transaction() as session:
+        assert checkpoints.load(session, claim.job_id, "another version") is None
+        checkpoints.remove_ended(session)
+        assert checkpoints.load(session, claim.job_id, versions().vnce) is not None
+        assert leases.cancel(session, claim.job_id, claim.token)
+        checkpoints.remove_ended(session)
+    assert stored() is None
+
+
+def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
+    make_keeper: MakeKeeper, claim: Claim, database: Database
+) -> None:
+    stale = replace(claim, token="lease_another")  # noqa: S106 - names no secret
+    with make_keeper(claim=stale, checkpoint_seconds=0.01) as keeper:
+        time.sleep(0.02)
+        keeper.report(replace(step(0.25), journal=Journal()))
+        wait_for(lambda: keeper.stop_reason is StopReason.LEASE_LOST)
+    with database.snapshot() as session:
+        assert checkpoints.load(session, claim.job_id, versions().vnce) is None
 
 
 def test_progress_is_stored_while_the_fit_runs(

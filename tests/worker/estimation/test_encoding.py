@@ -20,7 +20,9 @@ def test_evidence_that_is_not_finite_is_null_and_says_what_was_done(
     estimator = build_estimator(request.spec).fit(request.table)
     estimator.linear_evidence_ = LinearEvidence(gain, abs(gain), "free if it gains")
     fitted = FittedNetwork.of(request.spec, "small.csv", estimator, request.table, truth=None)
-    document = encode(fitted, request.dataset, {}, [], fit_seconds=0.0, export_seconds=0.0)
+    document = encode(
+        fitted, request.dataset, {}, [], fit_seconds=0.0, export_seconds=0.0, resumed=False
+    )
     evidence = document.linear.evidence
     assert evidence is not None
     assert evidence.gain == evidence.standard_error == (gain if math.isfinite(gain) else None)
