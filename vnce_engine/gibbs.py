@@ -77,6 +77,13 @@ def draw_conditional(pull: FloatArray, variance: float, uniforms: FloatArray) ->
     return sigma * _excess(np.maximum(uniforms, 2.0**-54), -sigma * pull)
 
 
+def conditional_means(mu: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Return the means of normals N(mu, sigma²) truncated to t >= 0; the arrays broadcast."""
+    hazard = math.sqrt(2 / math.pi) / erfcx(-mu / sigma / math.sqrt(2))
+    means: FloatArray = np.maximum(mu + sigma * hazard, 0.0)
+    return means
+
+
 def _excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
     """Return t - alpha >= 0 for standard normals t truncated to t >= alpha.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vnce_engine.comparators.exponential import Moments, Parameters
-from vnce_engine.gibbs import draw_conditional, sweep
+from vnce_engine.gibbs import conditional_means, draw_conditional, sweep
 
 FloatArray = NDArray[np.float64]
 
@@ -90,3 +90,19 @@ class ModelChains:
     def moments(self) -> Moments:
         """Return the statistics of the chains' present states."""
         return Moments.of(self.state)
+
+    def expected_moments(self, parameters: Parameters) -> Moments:
+        """Return the statistics with each coordinate in turn averaged out, given a chain's others.
+
+        They have the expectation of `moments` under the model, and a fraction of its variance (Rao
+        and Blackwell's theorem). Source: Gelfand and Smith (1990), "Sampling-based approaches to
+        calculating marginal densities", J. Am. Stat. Assoc. 85.
+        """
+        state, precision = self.state, parameters.precision
+        variance = 1 / np.diagonal(precision)[:, np.newaxis]
+        mu = state + variance * (parameters.linear[:, np.newaxis] - precision @ state)
+        means = conditional_means(mu, np.sqrt(variance))
+        cross = means @ state.T / state.shape[1]
+        second = 0.5 * (cross + cross.T)
+        np.fill_diagonal(second, (variance + mu * means).mean(axis=1))
+        return Moments(second, means.mean(axis=1))

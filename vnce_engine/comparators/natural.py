@@ -1,8 +1,9 @@
 """Maximum likelihood by Monte Carlo and natural gradients: no step size is chosen.
 
 The gradient of the log likelihood is the mean of the statistics over completed rows less that over
-the model (Rhodes and Gutmann, 2019, Eq. 3), both from persistent Gibbs chains (Younes, 1999). A
-step solves with the statistics' covariance under the model, the Fisher information of complete data
+the model (Rhodes and Gutmann, 2019, Eq. 3), both from persistent Gibbs chains (Younes, 1999), the
+latter with each coordinate averaged out given the others (`ModelChains.expected_moments`). A step
+solves with the statistics' covariance under the model, the Fisher information of complete data
 (Amari, 1998): with missing cells, the scoring step inside EM. Steps stay within a trust region and
 keep K positive definite, which Gibbs sampling needs. Where the gradient is all noise the iterates
 are averaged, until what Monte Carlo adds to their variance is a small share of it.
@@ -213,7 +214,9 @@ class _Ascent:
         if not self._data.is_complete:
             self._data.sweep(self._theta, _SWEEPS if self._is_small() else 1)
         slope = gradient(
-            self._data.moments(), self._model.moments(), free_linear=self._table.free_linear
+            self._data.moments(),
+            self._model.expected_moments(self._theta),
+            free_linear=self._table.free_linear,
         )
         precision = torch.from_numpy(self._theta.precision)
         slope = Parameters(

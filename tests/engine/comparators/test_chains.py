@@ -1,0 +1,60 @@
+"""Moments of the model from Gibbs chains."""
+
+import numpy as np
+import pytest
+
+from vnce_engine.comparators.chains import ModelChains
+from vnce_engine.comparators.exponential import Moments, Parameters
+from vnce_engine.gibbs import conditional_means, draw_conditional
+
+NUM_CHAINS = 4_000
+
+
+def test_expected_moments_of_independent_columns_are_exact_but_for_products() -> None:
+    precision = np.diag([0.5, 2.0])
+    chains = ModelChains(np.zeros((2, 5)), np.random.default_rng(1))
+    parameters = Parameters(precision, np.zeros(2))
+    chains.sweep(parameters)
+    moments = chains.expected_moments(parameters)
+    # A half-normal's mean is sigma sqrt(2 / pi), its mean square sigma².
+    means = np.sqrt(2 / np.pi / np.diagonal(precision))
+    assert moments.first == pytest.approx(means, rel=1e-14)
+    assert np.diagonal(moments.second) == pytest.approx([2.0, 0.5], rel=1e-14)
+    others = chains.state.mean(axis=1)
+    product = 0.5 * (means[0] * others[1] + means[1] * others[0])
+    assert moments.second[0, 1] == moments.second[1, 0] == pytest.approx(product, rel=1e-14)
+
+
+def test_expected_moments_have_the_mean_of_the_moments_and_a_fraction_of_their_variance() -> None:
+    parameters = Parameters(np.array([[1.0, 0.4], [0.4, 1.5]]), np.array([0.3, -0.2]))
+    plain, expected = [], []
+    for seed in range(60):
+        chains = ModelChains(np.zeros((2, NUM_CHAINS)), np.random.default_rng(seed))
+        chains.sweep(parameters, 30)
+        plain.append(_vector(chains.moments()))
+        expected.append(_vector(chains.expected_moments(parameters)))
+    a, b = np.array(plain), np.array(expected)
+    standard_error = (a - b).std(axis=0, ddof=1) / np.sqrt(len(a))
+    assert (np.abs((a - b).mean(axis=0)) < 4 * standard_error).all()
+    # Of 60 variances each, the ratio's relative standard error is 2 / sqrt(59): half of it is three
+    # of those above the third or less that it is here.
+    assert (b.var(axis=0) < 0.5 * a.var(axis=0)).all()
+
+
+def test_conditional_means_are_those_of_the_draws() -> None:
+    rng = np.random.default_rng(3)
+    for mu, sigma in ((1.5, 0.7), (-2.0, 1.0), (-60.0, 1.0)):
+        draws = draw_conditional(
+            np.full(NUM_CHAINS, mu / sigma**2), sigma**2, rng.random(NUM_CHAINS)
+        )
+        standard_error = draws.std(ddof=1) / np.sqrt(NUM_CHAINS)
+        mean = float(conditional_means(np.array(mu), np.array(sigma)))
+        assert abs(draws.mean() - mean) < 4 * standard_error
+
+
+def test_a_conditional_mean_without_truncation_is_that_of_the_normal() -> None:
+    assert conditional_means(np.array([80.0]), np.array([1.0])).tolist() == [80.0]
+
+
+def _vector(moments: Moments) -> np.ndarray:
+    return np.array([*moments.first, *moments.second[np.triu_indices(2)]])
