@@ -1,7 +1,7 @@
 """`python -m service.backup FILE` copies the SQLite database of `VNCE_DATABASE_URL` to a new file.
 
 The service may go on meanwhile: the copy is the database of one moment, and is checked. PostgreSQL
-has `pg_dump` for this; docs/operation.md has the commands for both, and how to restore.
+has `pg_dump` for this; docs/operations.md has the commands for both, and how to restore.
 """
 
 import argparse
