@@ -28,10 +28,9 @@ class Block:
     """(d + 1, k, b): the rows, their missing cells filled by each draw from q."""
     owner: Tensor
     """int64 (b,): the data row whose mask each row carries."""
-    coordinate: Tensor
-    """int64 (p,), ascending: the coordinate of each missing cell."""
-    column: Tensor
-    """int64 (p,): the row, counted within the block, of each missing cell."""
+    packed_cells: Tensor
+    """int16 (2, p): the coordinate, ascending, and the row within the block, of each missing cell.
+    Kept short because a long table has millions; indexing takes int64."""
     uniforms: Tensor
     """(k, p): the uniforms that q's quantile functions map to draws."""
     cell_mean: Tensor
@@ -66,14 +65,23 @@ class Block:
             is_noise=is_noise,
             draws=draws,
             owner=owner,
-            coordinate=coordinate,
-            column=column,
+            packed_cells=torch.stack([coordinate, column]).to(torch.int16),
             uniforms=uniforms,
             cell_mean=column_mean[coordinate],
             ceiling=ceiling,
             log_noise=log_noise,
             log_ratio_offset=values.new_zeros(num_draws, num_rows),
         )
+
+    @property
+    def coordinate(self) -> Tensor:
+        """int64 (p,), ascending: the coordinate of each missing cell."""
+        return self.packed_cells[0].long()
+
+    @property
+    def column(self) -> Tensor:
+        """int64 (p,): the row, counted within the block, of each missing cell."""
+        return self.packed_cells[1].long()
 
     @property
     def num_draws(self) -> int:
@@ -107,11 +115,12 @@ class Block:
     def gaps(self) -> Iterator[tuple[int, slice, Tensor]]:
         """Yield each coordinate that has missing cells, their packed range and their columns."""
         counts = torch.bincount(self.coordinate, minlength=self.draws.shape[0]).tolist()
+        column = self.column
         start = 0
         for coordinate, count in enumerate(counts):
             if count:
                 cells = slice(start, start + count)
-                yield coordinate, cells, self.column[cells]
+                yield coordinate, cells, column[cells]
                 start += count
 
     def expected_rows(self) -> Tensor:

@@ -58,7 +58,7 @@ def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) ->
     log ratio under q, hence free of the draws: slope times (exact minus sampled) has mean zero and
     takes the draws' first-order error out of the objective.
     """
-    if not block.coordinate.numel():
+    if not block.cell_mean.numel():
         block.log_ratio_offset = -block.log_noise.expand(block.num_draws, -1)
         zeros = block.log_noise.new_zeros
         return Completion(zeros(augmented.shape), zeros(block.num_rows), zeros(block.num_rows))
