@@ -5,10 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from service import paging
-from service.dependencies import DatabaseDep, SettingsDep
+from service.dependencies import DatabaseDep, IdentityDep, SettingsDep
 from service.json_route import JsonRoute
 from service.keys import lifecycle
 from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
+from service.keys.vocabulary import Scope
 from service.openapi_responses import BODY_CODES, Responses, problem_responses
 from service.paging import CursorQuery, LimitQuery
 from service.problems import ProblemCode
@@ -32,9 +33,19 @@ _CREATED: Responses = {
     responses=_CREATED | problem_responses(*BODY_CODES),
 )
 def create_api_key(
-    body: ApiKeyCreate, response: Response, database: DatabaseDep, settings: SettingsDep
+    body: ApiKeyCreate,
+    response: Response,
+    database: DatabaseDep,
+    settings: SettingsDep,
+    identity: IdentityDep,
 ) -> ApiKeyCreated:
-    """Make a key for the tenant of the key that asks; its token is shown this once."""
+    """Make a key for the tenant of the key that asks; its token is shown this once.
+
+    Only a key that has the scope `metrics` itself makes one that has it.
+    """
+    if Scope.METRICS in body.scopes:
+        # It tells of all tenants, which is not for the admin of one to allow.
+        identity.require(Scope.METRICS)
     with database.transaction() as session:
         created = lifecycle.create(
             session,

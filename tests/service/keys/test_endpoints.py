@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from service.database import Database
 from service.keys.records import ApiKeyRecord
+from service.keys.vocabulary import Scope
 
 MakeKey = Callable[..., dict[str, str]]
 
@@ -83,6 +84,17 @@ def test_pages_together_are_all_keys_newest_first(
             break
     assert len(found) == len(set(found)) == 5  # with the one that asks
     assert set(made) < set(found)
+
+
+def test_who_may_not_look_at_the_whole_service_cannot_make_a_key_that_may(
+    client: TestClient, make_key: MakeKey
+) -> None:
+    tenants = make_key("lab", Scope.ADMIN)
+    refused = create(client, tenants, scopes=["read", "metrics"])
+    assert (refused.status_code, refused.json()["code"]) == (403, "insufficient-scope")
+    assert len(client.get("/v1/api-keys", headers=tenants).json()["items"]) == 1
+    operators = make_key("lab", Scope.ADMIN, Scope.METRICS)
+    assert create(client, operators, scopes=["metrics"]).status_code == 201
 
 
 def test_another_tenants_keys_are_not_there(

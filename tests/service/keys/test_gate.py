@@ -116,6 +116,11 @@ def test_a_key_that_has_expired_says_so(
         (Scope.ADMIN, "GET", "/v1/api-keys", True),
         (Scope.ADMIN, "GET", "/v1/jobs", False),
         (Scope.METRICS, "GET", "/v1/jobs", False),
+        (Scope.METRICS, "GET", "/metrics", True),
+        # A route also matches a path that ends in a line break.
+        (Scope.READ, "GET", "/metrics%0A", False),
+        (Scope.READ, "GET", "/v1/status%0A", False),
+        (Scope.READ, "GET", "/v1/api-keys%0A", False),
     ],
 )
 def test_a_scope_allows_what_it_is_for(
