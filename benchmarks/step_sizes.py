@@ -131,7 +131,8 @@ def draw(figure: Figure, lines: Sequence[Line]) -> None:
     add_title(
         figure,
         "Monte Carlo likelihood depends on its step size",
-        f"Medians over {num_sets} data sets, 80 epochs. Full lines: no cell missing; dashed: 30 %. "
+        f"Medians over {num_sets} data set{'s' if num_sets > 1 else ''}, 80 epochs. Full lines: no "
+        "cell missing; dashed: 30 %. "
         "Level lines have no step size.",
     )
 
