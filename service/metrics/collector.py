@@ -173,14 +173,14 @@ def _fit_seconds(buckets: Totals, sums: Totals) -> HistogramMetricFamily:
     family = HistogramMetricFamily(
         "vnce_fit_seconds",
         "Seconds of the attempt that ended an estimation well, from its start to its end.",
-        labels=["estimator"],
+        labels=["model", "estimator"],
     )
     bounds = [*map(str, FIT_BOUNDS), BEYOND]
-    for (estimator,), seconds in sorted(sums.items()):
+    for (model, estimator), seconds in sorted(sums.items()):
         cumulative: list[tuple[str, float]] = []
         number = 0.0
         for bound in bounds:
-            number += buckets.get((estimator, bound), 0.0)
+            number += buckets.get((model, estimator, bound), 0.0)
             cumulative.append((bound, number))
-        family.add_metric([estimator], cumulative, seconds)
+        family.add_metric([model, estimator], cumulative, seconds)
     return family

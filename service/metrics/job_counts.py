@@ -54,14 +54,14 @@ def finished(session: Session, job_ids: Collection[str]) -> None:
         for row in rows:
             if row.kind == JobKind.ESTIMATION and row.state == JobState.SUCCEEDED:
                 seconds = max(row.finished_at - row.started_at, 0.0)
-                counts += _fit(row.spec["estimator"]["kind"], seconds)
+                counts += _fit(row.spec["model"]["kind"], row.spec["estimator"]["kind"], seconds)
         counters.add(session, counts)
 
 
-def _fit(estimator: str, seconds: float) -> list[Count]:
+def _fit(model: str, estimator: str, seconds: float) -> list[Count]:
     place = bisect_left(FIT_BOUNDS, seconds)
     bound = str(FIT_BOUNDS[place]) if place < len(FIT_BOUNDS) else BEYOND
     return [
-        Count(Counter.FIT_BUCKET, (estimator, bound)),
-        Count(Counter.FIT_SECONDS, (estimator,), seconds),
+        Count(Counter.FIT_BUCKET, (model, estimator, bound)),
+        Count(Counter.FIT_SECONDS, (model, estimator), seconds),
     ]

@@ -102,7 +102,7 @@ def test_fit_times_come_as_a_histogram(
             assert claim is not None
             leases.succeed(session, job_id, claim.token)
     told = scrape(client)
-    assert told[key("vnce_fit_seconds_count", estimator="vnce")] == 2
+    assert told[key("vnce_fit_seconds_count", model="truncated-gaussian", estimator="vnce")] == 2
     buckets = [
         (float(dict(labels)["le"]), value)
         for (name, labels), value in told.items()

@@ -51,15 +51,15 @@ def test_a_claim_is_an_attempt_and_a_lost_race_is_none(database: Database, claim
     assert counted(database, Counter.ATTEMPTS) == {("estimation",): 1.0}
 
 
-def test_a_success_is_counted_with_its_time_under_its_estimator(
+def test_a_success_is_counted_with_its_time_under_its_model_and_estimator(
     database: Database, claimed: Claim
 ) -> None:
     with database.transaction() as session:
         session.execute(update(JobRecord).values(started_at=JobRecord.started_at - 7.0))
         assert leases.succeed(session, claimed.job_id, claimed.token)
     assert counted(database, FINISHED) == {("estimation", "succeeded"): 1.0}
-    assert counted(database, Counter.FIT_BUCKET) == {("vnce", "10.0"): 1.0}
-    seconds = counted(database, Counter.FIT_SECONDS)["vnce",]
+    assert counted(database, Counter.FIT_BUCKET) == {("truncated-gaussian", "vnce", "10.0"): 1.0}
+    seconds = counted(database, Counter.FIT_SECONDS)["truncated-gaussian", "vnce"]
     assert 7.0 <= seconds < 10.0
 
 
@@ -67,7 +67,7 @@ def test_a_time_beyond_the_last_bound_is_counted_too(database: Database, claimed
     with database.transaction() as session:
         session.execute(update(JobRecord).values(started_at=0.0))
         leases.succeed(session, claimed.job_id, claimed.token)
-    assert counted(database, Counter.FIT_BUCKET) == {("vnce", "+Inf"): 1.0}
+    assert counted(database, Counter.FIT_BUCKET) == {("truncated-gaussian", "vnce", "+Inf"): 1.0}
 
 
 def test_a_late_finish_counts_nothing(database: Database, claimed: Claim) -> None:
