@@ -24,6 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from worker import folder_lock
 from worker.embedded_processes import EmbeddedProcesses
 from worker.folder_lock import FolderInUseError
+from worker.key_secret import KeySecretError
 from worker.processes import ProcessFailedError
 
 WATCH_SECONDS = 0.2
@@ -93,7 +94,7 @@ def serve(
             while not stopping.wait(WATCH_SECONDS):
                 for name in processes.restart_ended():
                     say(f"The {name} process had ended and was started again.")
-    except (FolderInUseError, ProcessFailedError) as error:
+    except (FolderInUseError, KeySecretError, ProcessFailedError) as error:
         raise ServeError(str(error)) from error
     except (SQLAlchemyError, CommandError) as error:
         reason = getattr(error, "orig", error)

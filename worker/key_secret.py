@@ -1,19 +1,39 @@
 """The secret under which an embedded service hashes its API keys: a file in the data folder."""
 
+import fcntl
 import os
 import secrets
 from pathlib import Path
 
+from service.keys.tokens import MIN_HASH_KEY_LENGTH
+
 FILE = "key-secret"
 
 
+class KeySecretError(RuntimeError):
+    """Raised where the file holds no secret; the message says what to do."""
+
+
 def of_folder(data_dir: Path) -> str:
-    """Return the folder's secret; make it, readable by its owner alone, if there is none."""
+    """Return the folder's secret; make it, readable by its owner alone, if there is none.
+
+    Of several processes that make it at once one does, and the others are given the same. Raises
+    `KeySecretError` for a file that is too short to be one.
+    """
     file = data_dir / FILE
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return file.read_text(encoding="ascii").strip()
-    with os.fdopen(descriptor, "w", encoding="ascii") as opened:
-        opened.write(secrets.token_hex(32))
-    return file.read_text(encoding="ascii").strip()
+    # A file that was made and not written, by a process that was killed or had no room, is none.
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "r+", encoding="ascii") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        secret = opened.read().strip()
+        if not secret:
+            secret = secrets.token_hex(32)
+            opened.write(secret)
+            opened.flush()
+            os.fsync(descriptor)
+    if len(secret) < MIN_HASH_KEY_LENGTH:
+        raise KeySecretError(
+            f"{file} is damaged: it has fewer than {MIN_HASH_KEY_LENGTH} characters. Bring back a "
+            "copy; or remove it, and make all API keys anew."
+        )
+    return secret

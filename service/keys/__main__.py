@@ -9,7 +9,7 @@ import sys
 
 from service.database import Database
 from service.keys import lifecycle, repository
-from service.keys.schemas import ApiKeyRead, end_after
+from service.keys.schemas import ApiKeyRead, named
 from service.keys.vocabulary import MEANING, Scope
 from service.problems import ProblemError
 from service.settings import Settings
@@ -38,13 +38,8 @@ def main() -> None:
         with database.of(arguments.tenant).transaction() as session:
             match arguments.command:
                 case "create":
-                    created = lifecycle.create(
-                        session,
-                        settings.hash_key,
-                        name=arguments.name,
-                        scopes=arguments.scope or [Scope.READ, Scope.SUBMIT],
-                        expires_at=end_after(arguments.days),
-                    )
+                    wanted = named(arguments.name, arguments.scope, arguments.days)
+                    created = lifecycle.create(session, settings.hash_key, **dict(wanted))
                     print(created.token)
                     print(f"This token is not shown again. {line(created)}", file=sys.stderr)
                 case "list":
@@ -73,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=list(Scope),
         help=f"what it is for, repeatable; read and submit unless told otherwise. {meanings}",
     )
-    create.add_argument("--days", type=_positive, help="days until it expires; never by itself")
+    create.add_argument("--days", type=float, help="days until it expires; never by itself")
     listing = commands.add_parser("list", help="list a tenant's keys, newest first")
     revoke = commands.add_parser("revoke", help="let a key work no longer")
     revoke.add_argument("key", help="identifier of the key")
@@ -85,13 +80,6 @@ def _parser() -> argparse.ArgumentParser:
             help="whose key (default: %(default)s)",
         )
     return parser
-
-
-def _positive(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 100_000:
-        raise ValueError
-    return number
 
 
 def _tenant(text: str) -> str:

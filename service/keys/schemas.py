@@ -1,23 +1,22 @@
 """API keys as requests and answers."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from service.jobs.specs.base import Label, RequestModel
 from service.keys.vocabulary import Scope
+from service.problems import ProblemCode, ProblemError
 from service.tenant_names import TenantName
 
+# Of a key that a command makes; who wants more wants one that does not expire.
+MOST_DAYS = 99_999
 Scopes = Annotated[
     list[Scope],
     Field(min_length=1, max_length=len(Scope), description="What the key may be used for."),
 ]
-
-
-def end_after(days: float | None) -> datetime | None:
-    """Return the time that is this many days away; None for never."""
-    return None if days is None else datetime.now(UTC) + timedelta(days=days)
 
 
 class ApiKeyCreate(RequestModel):
@@ -29,6 +28,27 @@ class ApiKeyCreate(RequestModel):
         AwareDatetime | None,
         Field(description="When it stops working, with its time zone; null: never."),
     ] = None
+
+
+def named(name: str, scopes: Sequence[Scope] | None, days: float | None) -> ApiKeyCreate:
+    """Return the key that a command names: to read and submit, for ever, unless it says otherwise.
+
+    Raises `ProblemError` for a name or a number of days that no key can have.
+    """
+    if days is not None and not 0 < days <= MOST_DAYS:
+        raise _invalid(f"A key works for more than 0 days and at most {MOST_DAYS}.")
+    try:
+        return ApiKeyCreate(
+            name=name,
+            scopes=list(scopes or (Scope.READ, Scope.SUBMIT)),
+            expires_at=None if days is None else datetime.now(UTC) + timedelta(days=days),
+        )
+    except ValidationError as error:
+        raise _invalid("A key's name has 1 to 200 characters.") from error
+
+
+def _invalid(detail: str) -> ProblemError:
+    return ProblemError(ProblemCode.VALIDATION_FAILED, detail)
 
 
 class ApiKeyRead(BaseModel):

@@ -11,6 +11,7 @@ from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
 from worker.client import ServiceProblemError, ServiceUnreachableError
 from worker.failures import JobFailedError
+from worker.key_secret import KeySecretError
 
 # What the user can put right in the command itself.
 _MISUSE = {
@@ -43,6 +44,9 @@ class Commands(TyperGroup):
         except ServiceUnreachableError as error:
             reason = str(error).rstrip(".")
             print_error(f"{reason}. Start it with `vnce serve`, or name another by --url.")
+            code = ExitCode.FAILED
+        except KeySecretError as error:
+            print_error(str(error))
             code = ExitCode.FAILED
         except KeyboardInterrupt:
             print_error("cancelled")

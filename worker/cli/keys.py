@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 
 import typer
 
-from service.keys.schemas import end_after
+from service.keys.schemas import named
 from service.keys.vocabulary import MEANING, Scope
 from service.tenant_names import DEFAULT_TENANT
 from worker.cli.connection import connect
@@ -60,7 +60,7 @@ def create(
     ] = None,
     days: Annotated[
         float | None,
-        typer.Option(min=0.001, max=99_999, help="Days until it expires.", show_default="never"),
+        typer.Option(help="Days until it expires.", show_default="never"),
     ] = None,
     data: Data = None,
     tenant: Tenant = DEFAULT_TENANT,
@@ -68,12 +68,7 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Make a key and print its token, which is shown this once and stored nowhere."""
-    end = end_after(days)
-    body = {
-        "name": name,
-        "scopes": scopes or [Scope.READ, Scope.SUBMIT],
-        "expires_at": None if end is None else end.isoformat(),
-    }
+    body = named(name, scopes, days).model_dump(mode="json")
     with _keys(data, tenant, url) as keys:
         created = keys.create_key(body)
     if as_json:
