@@ -40,13 +40,24 @@ def read_parquet(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Pa
         announced = parquet_footers.measure(metadata)
         _check_size(metadata.num_rows, len(schema), announced, limits)
         texts = [field.name for field in schema if _is_text(field.type)]
-        # As dictionaries, texts take the room of the different ones only.
-        dictionaries = sorted(set(texts) - parquet_footers.without_dictionaries(metadata))
-        parquet = pq.ParquetFile(source, read_dictionary=dictionaries)
-        batch_rows = max(1, _BATCH_CELLS // max(len(schema), 1))
-        for batch in parquet.iter_batches(batch_rows, use_threads=False):
-            columns.add(batch)
+        try:
+            # As dictionaries, texts take the room of the different ones only.
+            columns.add_all(_parquet_batches(source, len(schema), texts))
+        except (pa.ArrowException, OSError):
+            # Texts written as differences cannot be; Arrow has no type of its own for saying so.
+            if not texts:
+                raise
+            columns = _Columns(schema, options, limits)
+            columns.add_all(_parquet_batches(source, len(schema), []))
         return columns.parsed(DatasetFormat.PARQUET)
+
+
+def _parquet_batches(
+    source: pa.NativeFile, num_columns: int, dictionaries: list[str]
+) -> Iterator[pa.RecordBatch]:
+    parquet = pq.ParquetFile(source, read_dictionary=dictionaries)
+    batch_rows = max(1, _BATCH_CELLS // max(num_columns, 1))
+    yield from parquet.iter_batches(batch_rows, use_threads=False)
 
 
 def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
@@ -65,11 +76,15 @@ def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Pars
         _check_size(announced.num_rows, len(schema), announced.num_bytes, limits)
         file.seek(start)
         with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
-            for batch in reader:
-                # Offsets and null counts are taken as written; wrong ones would read anywhere.
-                batch.validate(full=True)
-                columns.add(batch)
+            columns.add_all(_validated(reader))
         return columns.parsed(DatasetFormat.ARROW)
+
+
+def _validated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        # Offsets and null counts are taken as written; wrong ones would read anywhere.
+        batch.validate(full=True)
+        yield batch
 
 
 class _Columns:
@@ -86,11 +101,12 @@ class _Columns:
         self._chunks: list[list[pa.Array]] = [[] for _ in self._fields]
         self._num_rows = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Convert the next rows."""
-        for column, (number, field) in enumerate(zip(self._numbers, self._fields, strict=True)):
-            self._chunks[column].append(self._convert(batch.column(number), field.type, column))
-        self._num_rows += batch.num_rows
+    def add_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Convert the rows of all batches."""
+        for batch in batches:
+            for column, (number, field) in enumerate(zip(self._numbers, self._fields, strict=True)):
+                self._chunks[column].append(self._convert(batch.column(number), field.type, column))
+            self._num_rows += batch.num_rows
 
     def parsed(self, dataset_format: DatasetFormat) -> ParsedTable:
         """Return what was read."""

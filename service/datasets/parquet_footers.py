@@ -5,8 +5,7 @@ to any size, so both are counted before anything is decoded.
 Source: Apache Parquet format, "File format" and "Encodings".
 """
 
-from collections.abc import Iterator
-
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 # Bytes that Arrow takes for a value, validity not counted; of a text, the number that stands for
@@ -25,24 +24,19 @@ _VALUE_BYTES = {
 
 
 def measure(metadata: pq.FileMetaData) -> int:
-    """Return the size of all columns once decoded, in bytes."""
-    return sum(
-        max(chunk.total_uncompressed_size, chunk.num_values * _VALUE_BYTES[chunk.physical_type])
-        for chunk in _chunks(metadata)
-    )
+    """Return the size of all row groups once decoded, in bytes.
+
+    Columns are not looked at within a row group: pyarrow 26 ends the process where the footer says
+    something impossible of one. Raises `pa.ArrowInvalid` for a type that the format does not have.
+    """
+    columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    row_bytes = sum(_value_bytes(column.physical_type) for column in columns)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return sum(max(group.total_byte_size, group.num_rows * row_bytes) for group in groups)
 
 
-def without_dictionaries(metadata: pq.FileMetaData) -> set[str]:
-    """Return the columns with a page of an encoding that Arrow cannot read as a dictionary."""
-    return {
-        chunk.path_in_schema
-        for chunk in _chunks(metadata)
-        if any(encoding.startswith("DELTA_") for encoding in chunk.encodings)
-    }
-
-
-def _chunks(metadata: pq.FileMetaData) -> Iterator[pq.ColumnChunkMetaData]:
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for column in range(row_group.num_columns):
-            yield row_group.column(column)
+def _value_bytes(physical_type: str) -> int:
+    size = _VALUE_BYTES.get(physical_type)
+    if size is None:
+        raise pa.ArrowInvalid(f"a column is of type {physical_type}")
+    return size

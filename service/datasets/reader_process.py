@@ -52,6 +52,7 @@ def main() -> None:
             # Without room for another process the conversation closes before it has started.
             with suppress(BlockingIOError):
                 if os.fork() == 0:
+                    control.close()  # or it would seem that somebody still listens after our end
                     _converse(*files)
             for file in files:
                 os.close(file)

@@ -5,6 +5,7 @@ files; see `readers` and `reader_process`.
 """
 
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -83,6 +84,7 @@ class ReadAnswer(BaseModel):
 def receive_all(conversation: socket.socket) -> bytes:
     """Return what the other side says until it has finished, or is gone."""
     received = bytearray()
-    while part := conversation.recv(_RECEIVED_BYTES):
-        received += part
+    with suppress(OSError):  # a side that is lost, or too late, has not said all
+        while part := conversation.recv(_RECEIVED_BYTES):
+            received += part
     return bytes(received)

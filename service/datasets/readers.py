@@ -76,18 +76,9 @@ class Readers:
 
     def _converse(self, request: ReadRequest, files: Sequence[BinaryIO]) -> Reading:
         began = time.monotonic()
-        ours, theirs = socket.socketpair()
-        with ours:
-            ours.settimeout(request.bounds.seconds + _GRACE_SECONDS)
-            with theirs:
-                self._hand_over([*(file.fileno() for file in files), theirs.fileno()])
-            said = b""
-            # However the other side is lost, it has not said all.
-            with suppress(OSError):
-                ours.sendall(request.model_dump_json().encode())
-                ours.shutdown(socket.SHUT_WR)
-                said = receive_all(ours)
-        if not said.startswith(STARTED):
+        # What forks readers may have ended with the request in its hands.
+        said = self._ask(request, files) or self._ask(request, files)
+        if not said:
             raise _unavailable()
         try:
             outcome = ReadAnswer.model_validate_json(said.removeprefix(STARTED)).outcome
@@ -101,13 +92,29 @@ class Readers:
             case Mistake():
                 raise ReaderMistakeError(outcome.traceback)
 
+    def _ask(self, request: ReadRequest, files: Sequence[BinaryIO]) -> bytes:
+        """Return what a reader has said, all of it or until it was lost; nothing if none began."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.settimeout(request.bounds.seconds + _GRACE_SECONDS)
+            with theirs:
+                self._hand_over([*(file.fileno() for file in files), theirs.fileno()])
+            with suppress(OSError):
+                ours.sendall(request.model_dump_json().encode())
+                ours.shutdown(socket.SHUT_WR)
+            return receive_all(ours)
+
     def _hand_over(self, files: list[int]) -> None:
         with self._lock:
-            if self._server is None or self._control is None or self._server.poll() is not None:
-                self._stop()
-                self._server, self._control = _start()
-                atexit.register(self.close)
-            # One that ended just now is missed by the conversation.
+            if self._control is not None:
+                try:
+                    socket.send_fds(self._control, [STARTED], files)
+                    return
+                except OSError:  # what forks readers is gone
+                    self._stop()
+            self._server, self._control = _start()
+            atexit.register(self.close)
+            # Should it end at once, the conversation tells.
             with suppress(OSError):
                 socket.send_fds(self._control, [STARTED], files)
 

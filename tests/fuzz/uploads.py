@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 
 from fastapi.testclient import TestClient
 from httpx2 import Response
@@ -55,26 +56,33 @@ def _fuzz(client: TestClient, seed: int, numbers: range) -> int:
     wrong: list[int] = []
     slowest = (0.0, -1)
     began, grown = time.monotonic(), _peak_bytes()
-    for mutant in mutants(seed, numbers):
-        start = time.monotonic()
-        answer = _upload(client, mutant.content, mutant.options)
-        slowest = max(slowest, (time.monotonic() - start, mutant.number))
-        code = "" if answer.status_code == 201 else answer.json().get("code", "no problem")
-        if "ended the process" in answer.text:
-            code += " (ended its reader)"
-        answers[mutant.format, answer.status_code, code] += 1
-        if answer.status_code not in {201, *REFUSALS} or code == "no problem":
-            wrong.append(mutant.number)
-            print(f"wrong: {mutant.number} {answer.status_code} {answer.text[:500]}")
+    with suppress(KeyboardInterrupt):  # what was found until then is told
+        for mutant in mutants(seed, numbers):
+            start = time.monotonic()
+            answer = _upload(client, mutant.content, mutant.options)
+            slowest = max(slowest, (time.monotonic() - start, mutant.number))
+            code = _code(answer)
+            answers[mutant.format, answer.status_code, code] += 1
+            if answer.status_code not in {201, *REFUSALS} or code == "no problem":
+                wrong.append(mutant.number)
+                print(f"wrong: {mutant.number} {answer.status_code} {answer.text[:500]}")
     for (dataset_format, status, code), count in sorted(answers.items()):
         print(f"{dataset_format:8} {status} {code:40} {count:7}")
     grown = (_peak_bytes() - grown) // 2**20
     print(
-        f"{len(numbers)} files in {time.monotonic() - began:.0f} s; slowest {slowest[0]:.2f} s "
+        f"{answers.total()} files in {time.monotonic() - began:.0f} s; slowest {slowest[0]:.2f} s "
         f"(number {slowest[1]}); peak memory of this process grew by {grown} MiB; "
         f"{len(wrong)} wrong answers"
     )
     return 1 if wrong or slowest[0] > SECONDS + 5 or grown > MOST_GROWTH_MIB else 0
+
+
+def _code(answer: Response) -> str:
+    """Return the code of a problem, marked where a reader did not survive the file."""
+    if answer.status_code == 201:
+        return ""
+    code = str(answer.json().get("code", "no problem"))
+    return f"{code} (ended its reader)" if "ended the process" in answer.text else code
 
 
 def _upload(client: TestClient, content: bytes, options: dict[str, str]) -> Response:

@@ -3,6 +3,8 @@
 import io
 import json
 import pickle
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -131,6 +133,37 @@ def test_a_footer_that_names_another_file_is_not_followed(read):
     body = content.getvalue()
     length = int.from_bytes(body[-8:-4], "little")
     assert read(body[: -8 - length] + footer.getvalue()[4:]).table["x"].to_pylist() == [1.0, 2.0]
+
+
+SCRIPT = """
+import io
+import pyarrow as pa
+import pyarrow.parquet as pq
+from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reading import read_dataset
+from service.problems import ProblemError
+
+sink = io.BytesIO()
+pq.write_table(pa.table({"x": [1.0, 2.0]}), sink, write_statistics=False, store_schema=False)
+content = sink.getvalue()
+length = int.from_bytes(content[-8:-4], "little")
+limits = ReadLimits(1000, 10, 10, 100_000)
+statuses = set()
+for place in range(len(content) - 8 - length, len(content)):
+    for bit in range(8):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << bit
+        try:
+            read_dataset(bytes(damaged), ReadOptions(), limits)
+        except ProblemError as problem:
+            statuses.add(problem.status)
+print(statuses <= {413, 422}, len(statuses) > 0)
+"""
+
+
+def test_a_parquet_footer_may_be_wrong_in_any_bit_and_the_process_lives():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, b"True True\n"), done.stderr
 
 
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
