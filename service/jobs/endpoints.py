@@ -216,14 +216,19 @@ def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     responses=_STREAM | problem_responses(ProblemCode.NOT_FOUND),
     openapi_extra={"x-not-for-generated-clients": True},
 )
-def follow_job(job_id: JobId, database: DatabaseDep, last_event_id: LastEventId = None) -> Response:
+def follow_job(
+    job_id: JobId,
+    database: DatabaseDep,
+    identity: IdentityDep,
+    last_event_id: LastEventId = None,
+) -> Response:
     """Stream a job's changes as server-sent events."""
     with database.snapshot() as session:
         job = lifecycle.described(session, job_id)
     if job.state.is_terminal and events.event_id(job) == last_event_id:
         return Response(status_code=204)  # tells an EventSource not to come back
     return StreamingResponse(
-        events.follow(database, job_id, last_event_id),
+        events.follow(database, job_id, last_event_id, identity.key_id),
         media_type="text/event-stream",
         # Proxies would hold small events back.
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},

@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from service.database import Database
 from service.jobs import lifecycle, repository
 from service.jobs.schemas import JobRead
+from service.keys import repository as keys
 
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
@@ -26,17 +27,18 @@ def event_id(job: JobRead) -> str:
 
 
 async def follow(
-    database: Database, job_id: str, last_event_id: str | None
+    database: Database, job_id: str, last_event_id: str | None, key_id: str | None = None
 ) -> AsyncIterator[bytes]:
     """Yield the job each time it has changed, until it is in a final state or gone.
 
-    The client already has the state that `last_event_id` names.
+    The client already has the state that `last_event_id` names. The stream also ends with the
+    API key `key_id` that opened it; coming back, the client is told why.
     """
     seen = last_event_id
     silent_for = 0.0
     while True:
         try:
-            job = await run_sync(_look, database, job_id)
+            job = await run_sync(_look, database, job_id, key_id)
         except OperationalError:
             return  # the client comes back with the id of the last event it had
         if job is None:
@@ -53,8 +55,10 @@ async def follow(
         silent_for += POLL_SECONDS
 
 
-def _look(database: Database, job_id: str) -> JobRead | None:
+def _look(database: Database, job_id: str, key_id: str | None) -> JobRead | None:
     with database.snapshot() as session:
+        if key_id is not None and not keys.still_works(session, key_id):
+            return None
         is_there = repository.get(session, job_id) is not None
         return lifecycle.described(session, job_id) if is_there else None
 

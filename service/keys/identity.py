@@ -1,6 +1,9 @@
 """Who asks: found from the key that a request carries."""
 
+import logging
 from dataclasses import dataclass
+
+from sqlalchemy.exc import OperationalError
 
 from service.database import Database
 from service.keys import repository, tokens
@@ -11,6 +14,8 @@ from service.tenant_names import DEFAULT_TENANT
 # Uses of a key are written down this far apart, not at each request.
 LAST_USED_SECONDS = 60.0
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="vnce"'}
+
+logger = logging.getLogger("service")
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,18 @@ def identify(database: Database, hash_key: str, authorization: str | None) -> Id
     if found.has_expired:
         raise _refused("This API key has expired.")
     if found.is_use_old:
-        with database.transaction() as session:
-            repository.note_use(session, found.record.id)
+        _note_use(database, found.record.id)
     scopes = frozenset(Scope(scope) for scope in found.record.scopes)
     return Identity(found.record.tenant, scopes, found.record.id)
+
+
+def _note_use(database: Database, key_id: str) -> None:
+    """Write down that a key was used, if it can be: a full disk keeps nobody from reading."""
+    try:
+        with database.transaction() as session:
+            repository.note_use(session, key_id, LAST_USED_SECONDS)
+    except OperationalError as error:
+        logger.warning("the use of key %s cannot be written down: %s", key_id, error.orig)
 
 
 def _refused(detail: str) -> ProblemError:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sqlalchemy import func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
@@ -23,19 +23,25 @@ class FoundKey(NamedTuple):
 def find_by_prefix(session: Session, prefix: str, last_used_seconds: float) -> FoundKey | None:
     """Return the key of this prefix, whoever's it is, or None."""
     has_expired = func.coalesce(ApiKeyRecord.expires_at <= now(), False)
-    last_used = ApiKeyRecord.last_used_at
-    is_use_old = or_(last_used.is_(None), last_used < now() - last_used_seconds)
+    is_use_old = _is_use_old(last_used_seconds)
     row = session.execute(
         select(ApiKeyRecord, has_expired, is_use_old).where(ApiKeyRecord.prefix == prefix)
     ).one_or_none()
     return row and FoundKey(row[0], bool(row[1]), bool(row[2]))
 
 
-def note_use(session: Session, key_id: str) -> None:
-    """Write down that a key was used just now."""
+def still_works(session: Session, key_id: str) -> bool:
+    """Return whether a key that worked has neither expired nor been revoked since."""
+    ends_later = func.coalesce(ApiKeyRecord.expires_at > now(), True)
+    is_good = (ApiKeyRecord.id == key_id) & ApiKeyRecord.revoked_at.is_(None) & ends_later
+    return session.scalar(select(ApiKeyRecord.id).where(is_good)) is not None
+
+
+def note_use(session: Session, key_id: str, last_used_seconds: float) -> None:
+    """Write down that a key was used just now, unless another request has done so meanwhile."""
     session.execute(
         update(ApiKeyRecord)
-        .where(ApiKeyRecord.id == key_id)
+        .where(ApiKeyRecord.id == key_id, _is_use_old(last_used_seconds))
         .values(last_used_at=now())
         .execution_options(synchronize_session=False)
     )
@@ -69,3 +75,8 @@ def revoke(session: Session, key_id: str) -> bool:
         .execution_options(synchronize_session=False)
     )
     return revoked.one_or_none() is not None
+
+
+def _is_use_old(last_used_seconds: float) -> ColumnElement[bool]:
+    last_used = ApiKeyRecord.last_used_at
+    return or_(last_used.is_(None), last_used < now() - last_used_seconds)

@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from anyio.to_thread import current_default_thread_limiter
 from fastapi.testclient import TestClient
-from sqlalchemy import QueuePool
+from sqlalchemy import QueuePool, update
 
 from service.database import Database
 from service.jobs import events, leases, lifecycle, repository
 from service.jobs.leases import Progress
+from service.keys import lifecycle as lifecycle_of_keys
+from service.keys.records import ApiKeyRecord
+from service.keys.vocabulary import Scope
 
 AddJob = Callable[..., str]
 
@@ -69,6 +72,28 @@ def test_stream_tells_each_change_and_ends_with_the_job(
 
     seen = asyncio.run(watch())
     assert [job["state"] for job in seen] == ["queued", "running", "running", "succeeded"]
+
+
+@pytest.mark.usefixtures("_impatient")
+@pytest.mark.parametrize("ending", [{"revoked_at": 1.0}, {"expires_at": 1.0}])
+def test_stream_ends_with_the_key_that_opened_it(
+    database: Database, add_job: AddJob, ending: dict[str, float]
+) -> None:
+    job_id = add_job()
+    with database.transaction() as session:
+        key = lifecycle_of_keys.create(
+            session, "k" * 32, name="x", scopes=[Scope.READ], expires_at=None
+        )
+
+    async def watch() -> list[bytes]:
+        stream = events.follow(database, job_id, None, key.id)
+        await next_event(stream)
+        assert await anext(stream) == events.KEEP_ALIVE
+        with database.transaction() as session:
+            session.execute(update(ApiKeyRecord).values(**ending))
+        return [chunk async for chunk in stream if chunk != events.KEEP_ALIVE]
+
+    assert asyncio.run(asyncio.wait_for(watch(), 10)) == []
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -1,13 +1,16 @@
 """Who is let in, and what those are told who are not."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import update
+from sqlalchemy import make_url, update
 
+from service import database as database_module
 from service.database import Database
 from service.identifiers import new_id
 from service.keys.records import ApiKeyRecord
@@ -88,6 +91,26 @@ def test_a_key_that_works_is_let_in_and_its_use_is_noted(
     headers = make_key()
     assert client.get("/v1/api-keys", headers=headers).json()["items"][0]["last_used_at"]
     assert client.get("/v1/jobs", headers=headers).status_code == 200
+
+
+def test_a_key_is_let_in_though_its_use_cannot_be_written_down(
+    keyed_settings: Settings,
+    make_key: MakeKey,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    headers = make_key()
+    monkeypatch.setattr(database_module, "SQLITE_BUSY_SECONDS", 0.1)
+    file = make_url(keyed_settings.database_url).database
+    assert file is not None
+    with (
+        closing(sqlite3.connect(file, isolation_level=None)) as writer,
+        TestClient(create_app(keyed_settings)) as client,
+    ):
+        writer.execute("BEGIN IMMEDIATE")  # until it ends, nobody else writes
+        assert client.get("/v1/jobs", headers=headers).status_code == 200
+        writer.execute("ROLLBACK")
+        listed = client.get("/v1/api-keys", headers=headers).json()["items"]
+    assert listed[0]["last_used_at"] is not None
 
 
 def test_a_key_that_has_expired_says_so(
