@@ -9,6 +9,7 @@ import numpy as np
 
 from vnce_engine.base import TruncatedGaussianEstimator, check_choice
 from vnce_engine.choice import Selection
+from vnce_engine.device import chosen_device
 from vnce_engine.fit import AUTO, FitOptions
 from vnce_engine.network import ranked_edges
 from vnce_engine.network_estimator import check_range
@@ -35,6 +36,7 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
     max_false_edges: float
     positive_definite: str
     noise_scale: float
+    device: str
     stability_: Stability | None
 
     def _options(self) -> FitOptions:
@@ -50,6 +52,7 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
             ),
             barrier_rows=BARRIER_ROWS if self.positive_definite == "barrier" else 0.0,
             noise_scale=self.noise_scale,
+            device=self.device,
         )
 
     def _check_parameters(self) -> None:
@@ -60,6 +63,7 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
         _check_positive("max_false_edges", self.max_false_edges)
         check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
+        chosen_device(self.device)
         self._check_penalties()
         if not _is_whole(self.n_subsamples) or self.n_subsamples < 2 or self.n_subsamples % 2:
             raise ValueError(

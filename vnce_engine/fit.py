@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.cycles import Cycles
+from vnce_engine.device import chosen_device
 from vnce_engine.diagnostics import (
     diagnose,
     is_separated,
@@ -71,6 +72,8 @@ class FitOptions:
     noise_draws: str = "sobol"
     tolerance: float = 3e-3
     max_cycles: int = MAX_CYCLES
+    device: str | torch.device = "cpu"
+    """Where the fit works; all is drawn on the CPU, so that it does not change the numbers."""
 
 
 # Strengths of the adaptive penalty from which nothing stands out, the grid's two strongest, and the
@@ -97,13 +100,15 @@ def fit(
     generator = torch.Generator().manual_seed(seed)
     is_choosing = AUTO in (options.linear, options.penalty)
     problem = Problem.prepare(
-        observations,
+        observations.to(chosen_device(options.device)),
         NUM_FOLDS if is_choosing else 1,
         options.noise_ratio,
         options.noise_draws,
         generator,
         options.noise_scale,
     )
+    if journal is not None:
+        journal.move_to(problem.scale.device)
     run = _Run(problem, options, Progress(on_step, journal))
     try:
         status = run.complete()
@@ -262,7 +267,9 @@ class _Run:
             observations, self._sample, augmented, cycles.point, problem.inverse_k0(linear)
         )
         return FitResult(
-            model=TruncatedGaussian.from_augmented(augmented).with_columns_scaled(problem.scale),
+            model=TruncatedGaussian.from_augmented(augmented.cpu()).with_columns_scaled(
+                problem.scale.cpu()
+            ),
             status=status,
             message=MESSAGES[status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
             objective_path=tuple(cycles.objective_path),

@@ -50,7 +50,7 @@ def strongest_l1(setting: Setting, progress: Progress) -> float:
     """
     problem, sample = setting.problem, setting.problem.sample()
     num_columns = problem.observations.num_columns
-    no_edges = torch.zeros(num_columns, num_columns, dtype=torch.bool)
+    no_edges = problem.scale.new_zeros(num_columns, num_columns, dtype=torch.bool)
     # Any strength will do: without interactions it only switches the diagonal's part on.
     penalty = setting.penalty(1.0, sample.num_rows)
     independent = Cycles(setting.start(), progress)

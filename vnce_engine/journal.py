@@ -84,6 +84,11 @@ class Journal:
         self._is_within_value = False
         self._run_at = 0
 
+    def move_to(self, device: torch.device) -> None:
+        """Bring what is still to be taken to the device on which the fit works."""
+        self._earlier = [_moved(entry, device) for entry in self._earlier]
+        self._states = [[tensor.to(device) for tensor in state] for state in self._states]
+
     def watch(self, holders: Sequence[Holder]) -> None:
         """Keep the state of these, and no others, after each entry from now on.
 
@@ -151,16 +156,16 @@ class Journal:
         for position, entry in enumerate(entries):
             match entry:
                 case RunEntry():
-                    arrays[f"{position}.augmented"] = entry.augmented.numpy()
-                    arrays[f"{position}.next_start"] = entry.next_start.numpy()
-                    arrays[f"{position}.noise_at"] = entry.noise_at.numpy()
+                    arrays[f"{position}.augmented"] = entry.augmented.cpu().numpy()
+                    arrays[f"{position}.next_start"] = entry.next_start.cpu().numpy()
+                    arrays[f"{position}.noise_at"] = entry.noise_at.cpu().numpy()
                     arrays[f"{position}.objective_path"] = np.array(entry.objective_path)
                     described.append({"num_cycles": entry.num_cycles, "status": entry.status})
                 case ValueEntry():
-                    arrays[f"{position}.value"] = entry.value.numpy()
+                    arrays[f"{position}.value"] = entry.value.cpu().numpy()
                     described.append({})
         for number, state in enumerate(self._states):
-            arrays.update({f"state.{number}.{i}": t.numpy() for i, t in enumerate(state)})
+            arrays.update({f"state.{number}.{i}": t.cpu().numpy() for i, t in enumerate(state)})
         sizes = [len(state) for state in self._states]
         header = json.dumps({"format": _FORMAT, "entries": described, "states": sizes})
         arrays["header"] = np.frombuffer(header.encode(), dtype=np.uint8)
@@ -190,6 +195,19 @@ class Journal:
         except (KeyError, OSError, ValueError, EOFError, BadZipFile) as error:
             raise UnusableJournalError("these bytes are no journal") from error
         return cls(entries, states)
+
+
+def _moved(entry: Entry, device: torch.device) -> Entry:
+    match entry:
+        case ValueEntry():
+            return ValueEntry(entry.value.to(device))
+        case RunEntry():
+            return replace(
+                entry,
+                augmented=entry.augmented.to(device),
+                next_start=entry.next_start.to(device),
+                noise_at=entry.noise_at.to(device),
+            )
 
 
 def _read(

@@ -60,6 +60,10 @@ class Observations:
         """The number of columns, d."""
         return self.values.shape[1]
 
+    def to(self, device: torch.device) -> "Observations":
+        """Return the table on a device."""
+        return Observations(self.values.to(device), self.observed.to(device))
+
     def to_array(self) -> NDArray[np.float64]:
         """Return the table again, with NaN where nothing was observed."""
         return np.where(self.observed.numpy(), self.values.numpy(), np.nan)

@@ -47,7 +47,7 @@ class GaussianPreconditioner:
         """Return the preconditioner for a curvature; `centre` (d,) is 0 unless h is free."""
         moment = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
         squared = torch.zeros_like(moment)
-        centring = torch.eye(len(moment), dtype=moment.dtype)
+        centring = torch.eye(len(moment), dtype=moment.dtype, device=moment.device)
         if centre is not None:
             centring[:-1, -1] = -centre
         for draws, weights in curvature.rows:
@@ -62,7 +62,7 @@ class GaussianPreconditioner:
             moment, mean = moment[:-1, :-1], mean[:-1]
         ridge = torch.diag(moment.diagonal() * _RELATIVE_RIDGE)
         factor = torch.linalg.cholesky(moment + ridge)
-        identity = torch.eye(len(mean), dtype=moment.dtype)
+        identity = torch.eye(len(mean), dtype=moment.dtype, device=moment.device)
         inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
         diagonal = both_ways(squared)
         share = diagonal / (diagonal + curvature.penalty_diagonal())
@@ -113,7 +113,7 @@ class GaussianPreconditioner:
 
     def _solve(self, whitened: Tensor, trace: Tensor, quadratic: Tensor) -> Tensor:
         outer = torch.outer(self.mean, self.mean)
-        identity = torch.eye(len(self.mean), dtype=whitened.dtype)
+        identity = torch.eye(len(self.mean), dtype=whitened.dtype, device=whitened.device)
         return 0.5 * (whitened - trace * identity) + quadratic * outer
 
     def _whiten(self, residual: Tensor) -> Tensor:

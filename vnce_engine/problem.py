@@ -67,9 +67,9 @@ class Problem:
         scaled, scale = scaled_columns(observations)
         marginals = ProductTruncatedNormal.fit(scaled)
         noise = widened(marginals, noise_scale)
-        order = torch.randperm(scaled.num_rows, generator=generator)
+        order = torch.randperm(scaled.num_rows, generator=generator).to(scale.device)
         rows = order.tensor_split(num_folds)
-        points = noise_points(scaled.num_columns, noise_draws, generator)
+        points = noise_points(scaled.num_columns, noise_draws, generator, scale.device)
         folds = tuple(_sample(scaled, fold, noise, noise_ratio, points, generator) for fold in rows)
         return cls(scaled, scale, marginals, noise, folds, points, generator)
 
@@ -94,7 +94,7 @@ class Problem:
         repeats = min(round((FINAL_NOISE_FACTOR - 1) * sample.nu), most)
         if repeats <= 0:
             return sample
-        owners = torch.arange(self.num_rows).repeat(repeats)
+        owners = torch.arange(self.num_rows, device=self.scale.device).repeat(repeats)
         blocks = noise_blocks(self.observations, owners, self.noise, self.points)
         return sample.with_more_noise(blocks)
 
@@ -109,10 +109,12 @@ class Problem:
         """Return the problem of so many of the rows, taken at random, in the same units."""
         if self.num_rows <= num_rows:
             return self
-        rows = torch.randperm(self.num_rows, generator=self.generator)[:num_rows]
+        rows = torch.randperm(self.num_rows, generator=self.generator)[:num_rows].to(
+            self.scale.device
+        )
         whole = self.observations
         part = Observations(whole.values[rows], whole.observed[rows])
-        folds = torch.arange(num_rows).tensor_split(len(self.folds))
+        folds = torch.arange(num_rows, device=self.scale.device).tensor_split(len(self.folds))
         noise_ratio = round(self.folds[0].nu)
         samples = tuple(
             _sample(part, fold, self.noise, noise_ratio, self.points, self.generator)

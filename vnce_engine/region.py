@@ -27,7 +27,7 @@ class Region:
     def estimated(self) -> Tensor:
         """Return bool (d + 1, d + 1): False for the entries of K and h that are zero."""
         size = len(self.floor) + 1
-        estimated = torch.ones(size, size, dtype=torch.bool)
+        estimated = torch.ones(size, size, dtype=torch.bool, device=self.floor.device)
         if self.graph is not None:
             estimated[:-1, :-1] = self.graph
         if not self.has_linear:

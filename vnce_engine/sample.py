@@ -87,7 +87,7 @@ def data_blocks(
         values, observed = observations.values[owner], observations.observed[owner]
         num_missing = int((~observed).sum())
         draws = num_draws if num_missing else 1
-        uniforms = _stratified_uniforms(draws, num_missing, generator)
+        uniforms = _stratified_uniforms(draws, num_missing, generator).to(values.device)
         blocks.append(_block(False, values, observed, uniforms, owner, noise, highest))
     return blocks
 
@@ -116,13 +116,14 @@ def noise_blocks(
 
 
 def noise_points(
-    num_columns: int, draws: str, generator: torch.Generator
+    num_columns: int, draws: str, generator: torch.Generator, device: torch.device
 ) -> Callable[[int], Tensor]:
     """Return a source of uniforms (n, num_columns): a scrambled Sobol sequence or plain random."""
     if draws == "random":
-        return lambda n: random_uniforms(n, num_columns, generator)
+        return lambda n: random_uniforms(n, num_columns, generator).to(device)
     seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-    return sobol_stream(num_columns, seed)
+    stream = sobol_stream(num_columns, seed)
+    return lambda n: stream(n).to(device)
 
 
 def _stratified_uniforms(num_draws: int, num_cells: int, generator: torch.Generator) -> Tensor:

@@ -107,7 +107,7 @@ def choose_by_held_out_rows(
     values: list[Tensor] = []
     points: list[Tensor] = []
     for position, strength in enumerate(strengths):
-        total = torch.zeros(problem.num_rows, dtype=torch.float64)
+        total = problem.scale.new_zeros(problem.num_rows)
         for fold in folds:
             part = position * len(folds) + fold
             num_parts = len(strengths) * len(folds)

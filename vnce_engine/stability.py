@@ -125,7 +125,9 @@ def _halves(num_rows: int, rule: StabilityRule, setting: Setting) -> Iterator[Te
     """Yield the rows of complementary halves, one half after the other."""
     half = num_rows // 2
     for _ in range(rule.num_subsamples // 2):
-        order = torch.randperm(num_rows, generator=setting.problem.generator)
+        order = torch.randperm(num_rows, generator=setting.problem.generator).to(
+            setting.problem.scale.device
+        )
         yield order[:half]
         yield order[half : 2 * half]
 
@@ -195,7 +197,7 @@ def _stable(
         n_ok=len(paths),
         failures=dict(failures),
         threshold=rule.threshold,
-        inclusion=inclusions[chosen].numpy(),
+        inclusion=inclusions[chosen].cpu().numpy(),
         mean_edges=mean_edges[chosen],
         expected_false_edges=path[chosen].criterion,
         reason=None,
