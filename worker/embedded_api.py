@@ -11,11 +11,10 @@ import socket
 import sys
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from service.main import create_app_from_environment
 from service.settings import Authentication, Settings
-from worker.own_pages import OwnPagesMiddleware
+from worker.own_pages import keep_others_out
 
 # Event streams stay open until their job ends; a stop does not wait for them.
 SHUTDOWN_SECONDS = 1
@@ -24,9 +23,9 @@ SHUTDOWN_SECONDS = 1
 def main() -> None:
     """Serve until a signal says to stop."""
     listening = socket.socket(fileno=int(sys.argv[1]))
-    app: ASGIApp = create_app_from_environment()
+    app = create_app_from_environment()
     if Settings().authentication is Authentication.NONE:
-        app = OwnPagesMiddleware(app)
+        keep_others_out(app)
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -5,9 +5,12 @@ has pointed there (DNS rebinding) may even read the answers. Browsers say where 
 from, in `Sec-Fetch-Site` or `Origin`, and under which name they know the server, in `Host`.
 """
 
+import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,6 +21,14 @@ _DETAIL = (
     "Without API keys this service answers on its own machine only: by the name localhost or a "
     "loopback address, and not to web pages of others. `vnce serve --require-keys` serves others."
 )
+# RFC 9110, 7.2: a name or address, in brackets if it has colons, and maybe a port.
+_HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d+)?")
+
+
+def keep_others_out(app: Starlette) -> None:
+    """Have `app` refuse requests of others; call it before the app answers its first."""
+    # The innermost: a refusal is logged, and gets its headers, like any other answer.
+    app.user_middleware.append(Middleware(OwnPagesMiddleware))
 
 
 class OwnPagesMiddleware:
@@ -49,8 +60,11 @@ def _is_own(request: Request) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
+    parts = _HOST.fullmatch(host)
+    if parts is None:
+        return False
+    name = parts[1] or parts[2]
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-        return name == "localhost" or ip_address(name).is_loopback
+        return name.lower() == "localhost" or ip_address(name).is_loopback
     except ValueError:
         return False

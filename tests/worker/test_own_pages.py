@@ -6,14 +6,17 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from worker.own_pages import OwnPagesMiddleware
+from service.main import create_app
+from service.settings import Settings
+from worker.own_pages import keep_others_out
 
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     app = FastAPI()
     app.add_api_route("/", lambda: "hello", methods=["GET", "POST"])
-    with TestClient(OwnPagesMiddleware(app), base_url="http://127.0.0.1:8000") as opened:
+    keep_others_out(app)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as opened:
         yield opened
 
 
@@ -22,6 +25,7 @@ def client() -> Iterator[TestClient]:
     [
         {},
         {"Host": "localhost:8000"},
+        {"Host": "LOCALHOST"},
         {"Host": "[::1]:8000"},
         {"Host": "127.0.0.2"},
         {"Sec-Fetch-Site": "none"},
@@ -43,6 +47,12 @@ def test_programs_and_our_own_pages_are_let_in(
         {"Host": "localhost.evil.example:8000"},
         {"Host": "192.0.2.1"},
         {"Host": "["},
+        {"Host": "[::1]evil.example"},
+        {"Host": "evil.example@localhost"},
+        {"Host": "localhost#.evil.example"},
+        {"Host": "localhost:8000, evil.example"},
+        {"Host": "127.0.0.1:80:evil.example"},
+        {"Host": ""},
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:9999"},
@@ -62,3 +72,14 @@ def test_a_link_from_elsewhere_may_be_followed_but_nothing_be_sent(client: TestC
     headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert client.get("/", headers=headers).status_code == 200
     assert client.post("/", headers=headers).status_code == 403
+
+
+def test_a_refusal_is_an_answer_like_any_other(settings: Settings) -> None:
+    app = create_app(settings)
+    keep_others_out(app)
+    with TestClient(app, base_url="http://evil.example") as client:
+        for path in ("/v1/jobs", "/livez", "/nowhere"):
+            answer = client.get(path)
+            assert answer.status_code == 403
+            assert answer.json()["request_id"] == answer.headers["x-request-id"]
+            assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
