@@ -46,6 +46,8 @@ ENVIRONMENT = {
     "VNCE_REAPER_SECONDS": str(REAPER_SECONDS),
     "VNCE_RESEND_SECONDS": "1",
     "VNCE_PROGRESS_SECONDS": "0.1",
+    # An attempt that goes on from a checkpoint repeats another's numbers to a tolerance only.
+    "VNCE_CHECKPOINT_SECONDS": "3600",
     # Never, so that a second attempt begins anew and repeats the first one to the last bit.
     "VNCE_CHECKPOINT_SECONDS": "3600",
     # Twice what the jobs of these tests hold, except for one.
