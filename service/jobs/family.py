@@ -86,7 +86,7 @@ def add_parts(
         session.add_all(jobs)
         session.flush()
         job_counts.submitted(session, [part.kind for part in parts])
-        outbox.wake(session, [job.id for job in jobs])
+        outbox.announce(session, [job.id for job in jobs])
         _note_progress(session, parent_id)
     else:
         outbox.wake(session, [parent_id])

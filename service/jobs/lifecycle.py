@@ -120,14 +120,13 @@ def submit(
         if made is None:
             raise
         return made, False
-    outbox.wake(session, [job.id])
+    outbox.announce(session, [job.id])
     job_counts.submitted(session, [job.kind])
-    session.refresh(job)  # the database has set its times
     return job, True
 
 
 def _refuse_too_many(session: Session, most: int, api_key_id: str | None) -> None:
-    if repository.num_unfinished(session, api_key_id, most) >= most:
+    if repository.has_unfinished(session, api_key_id, most):
         raise ProblemError(
             ProblemCode.TOO_MANY_JOBS,
             f"{most} jobs wait or run, which is as many as may; submit more when some have ended.",

@@ -26,11 +26,15 @@ class WakeUp(NamedTuple):
     job_id: str
 
 
+def announce(session: Session, job_ids: Sequence[str]) -> None:
+    """Write one message a job that was made in the session's transaction."""
+    if job_ids:
+        session.execute(insert(OutboxRecord), [{"job_id": job_id} for job_id in job_ids])
+
+
 def wake(session: Session, job_ids: Sequence[str]) -> None:
-    """Write one message a job, in the session's transaction."""
-    if not job_ids:
-        return
-    session.execute(insert(OutboxRecord), [{"job_id": job_id} for job_id in job_ids])
+    """Write one message a job that waits again, in the session's transaction."""
+    announce(session, job_ids)
     for first in range(0, len(job_ids), _IDS_AT_ONCE):
         session.execute(
             update(JobRecord)

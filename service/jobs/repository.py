@@ -58,18 +58,14 @@ def find_by_key(session: Session, key: str) -> IdempotencyRecord | None:
     ).one_or_none()
 
 
-def num_unfinished(session: Session, api_key_id: str | None, most: int) -> int:
-    """Return how many jobs of an API key wait or run, counted up to `most`; parts do not count."""
-    unfinished = (
-        select(JobRecord.id)
-        .where(
-            JobRecord.api_key_id.is_not_distinct_from(api_key_id),
-            JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]),
-            JobRecord.parent_id.is_(None),
-        )
-        .limit(most)
+def has_unfinished(session: Session, api_key_id: str | None, number: int) -> bool:
+    """Return whether so many jobs of an API key wait or run; parts do not count."""
+    unfinished = select(JobRecord.id).where(
+        JobRecord.api_key_id.is_not_distinct_from(api_key_id),
+        JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]),
+        JobRecord.parent_id.is_(None),
     )
-    return len(session.scalars(unfinished).all())
+    return session.scalar(unfinished.offset(number - 1).limit(1)) is not None
 
 
 def request_cancellation(session: Session, job_id: str) -> bool:
