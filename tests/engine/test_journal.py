@@ -56,15 +56,21 @@ def assert_alike(resumed: Any, whole: Any) -> None:
         np.testing.assert_array_equal(resumed.stability_.inclusion, whole.stability_.inclusion)
 
 
+L1 = {"penalty_kind": "l1", "linear": "zero"}
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {},
-        {"penalty": 0.5, "linear": "zero"},
-        {"penalty_kind": "l1", "selection": "ebic", "linear": "zero"},
-        {"penalty_kind": "l1", "selection": "stability", "n_subsamples": 6, "linear": "zero"},
+        pytest.param({"penalty": 0.5, "linear": "zero"}, id="fixed"),
+        pytest.param({}, id="held-out", marks=pytest.mark.slow),
+        pytest.param({**L1, "selection": "ebic"}, id="ebic", marks=pytest.mark.slow),
+        pytest.param(
+            {**L1, "selection": "stability", "n_subsamples": 6},
+            id="stability",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["held-out", "fixed", "ebic", "stability"],
 )
 def test_a_fit_interrupted_anywhere_ends_where_it_would_have(
     table: np.ndarray, options: dict[str, Any]
@@ -74,7 +80,7 @@ def test_a_fit_interrupted_anywhere_ends_where_it_would_have(
 
     whole = fit()
     total = num_steps(fit)
-    for at_step in np.linspace(0, total - 1, 6, dtype=int):
+    for at_step in np.linspace(0, total - 1, 5, dtype=int):
         interrupter = Interrupter(int(at_step))
         assert fit(on_step=interrupter).status_ == "cancelled"
         journal = Journal.load(interrupter.stored)
@@ -91,6 +97,7 @@ def test_a_fit_interrupted_anywhere_ends_where_it_would_have(
             assert steps_again < total
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_interrupted_again_and_again_ends_too(table: np.ndarray) -> None:
     whole = TruncatedGaussianVNCE(random_state=1).fit(table)
     journal = Journal()
