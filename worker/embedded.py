@@ -157,8 +157,10 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def _make_folders(data_dir: Path) -> None:
     try:
+        # For nobody else on this machine; a folder that was there keeps its permissions.
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (data_dir / "logs", data_dir / "valkey"):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ServeError(
             f"Cannot keep data in {data_dir}: {error.strerror}. Name another folder."

@@ -3,8 +3,8 @@
 The launcher binds the socket, so that a taken port is its error, port 0 works, and connections
 wait in the socket while this process is restarted.
 
-On the loopback interface no API key is asked for, since whoever is on the machine may read the
-data folder anyway. A web page that somebody on the machine looks at must not get in by that door.
+On the loopback interface no API key is asked for unless `--require-keys` says so: whoever is on
+the machine is trusted. A web page that somebody on the machine looks at must not get in by that door.
 """
 
 import socket

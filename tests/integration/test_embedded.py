@@ -50,6 +50,7 @@ def test_a_started_service_is_ready_and_a_stopped_one_leaves_no_process_and_keep
     assert time.monotonic() - began < 20
     assert running(pids) == []
     assert (tmp_path / "data" / "vnce.db").stat().st_size > 0
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_service_that_requires_keys_is_used_with_one_made_in_its_folder(tmp_path: Path) -> None:
