@@ -48,6 +48,7 @@ def url(python: Path, tmp_path: Path) -> Iterator[str]:
         "PATH": os.defpath,
         "VNCE_DATABASE_URL": f"sqlite:///{tmp_path / 'vnce.db'}",
         "VNCE_BROKER_URL": "redis://127.0.0.1:1/0",
+        "VNCE_AUTHENTICATION": "none",
     }
     migrate = [python, "-m", "service.migrate"]
     subprocess.run(migrate, check=True, env=environment, cwd=tmp_path, timeout=START_SECONDS)
