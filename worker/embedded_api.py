@@ -4,7 +4,7 @@ The launcher binds the socket, so that a taken port is its error, port 0 works, 
 wait in the socket while this process is restarted.
 
 On the loopback interface no API key is asked for unless `--require-keys` says so: whoever is on
-the machine is trusted. A web page that somebody on the machine looks at must not get in by that door.
+the machine is trusted. A web page that they look at must not get in by that door.
 """
 
 import socket
