@@ -281,7 +281,6 @@ def _content_headers(stored: StoredDataset) -> dict[str, str]:
     return {
         "ETag": etag_of(stored.original.sha256),
         "Cache-Control": IMMUTABLE,
-        "X-Content-Type-Options": "nosniff",
         "Content-Disposition": content_disposition(record.name, DatasetFormat(record.format)),
     }
 
