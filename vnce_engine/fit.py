@@ -1,5 +1,6 @@
 """One fit from observations to a result: choose the linear term, the penalty, then estimate."""
 
+import hashlib
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -94,9 +95,12 @@ def fit(
     Equal observations, options and seed give equal results. With the `journal` of an interrupted
     fit of the same three it goes on from there; see `vnce_engine.journal`.
 
-    Raises `ValueError` where a column has no two different observed values.
+    Raises `ValueError` where a column has no two different observed values, or where the journal
+    is another fit's.
     """
     refuse_unbounded(observations, options)
+    journal = journal or Journal()
+    journal.begin_fit(_name_of(observations, options, seed))
     generator = torch.Generator().manual_seed(seed)
     is_choosing = AUTO in (options.linear, options.penalty)
     problem = Problem.prepare(
@@ -107,14 +111,25 @@ def fit(
         generator,
         options.noise_scale,
     )
-    if journal is not None:
-        journal.move_to(problem.scale.device)
+    journal.move_to(problem.scale.device)
     run = _Run(problem, options, Progress(on_step, journal))
     try:
         status = run.complete()
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return run.result(observations, status)
+
+
+def _name_of(observations: Observations, options: FitOptions, seed: int) -> str:
+    """Return a text that no fit of another table, other options or another seed has.
+
+    A fit may go on on another device.
+    """
+    choices = (observations.values.shape, replace(options, device="cpu"), seed)
+    running = hashlib.sha256(repr(choices).encode())
+    for cells in (observations.values, observations.observed):
+        running.update(cells.numpy(force=True).tobytes())
+    return running.hexdigest()
 
 
 def refuse_unbounded(observations: Observations, options: FitOptions) -> None:

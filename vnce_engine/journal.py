@@ -10,22 +10,24 @@ they would have to the last bit. In the final fit, which may be long and large, 
 is kept after each cycle: it goes on from there with a new q, to the same end within the tolerance.
 """
 
+import hashlib
 import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, Self
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from torch import Tensor
 
-_FORMAT = 1
+# What a stored journal begins with, before the SHA-256 of all that follows.
+_FORMAT = b"vnce journal 2\n"
+_HEAD_BYTES = len(_FORMAT) + hashlib.sha256().digest_size
 
 
 class UnusableJournalError(ValueError):
-    """Raised for bytes that are no journal of this version."""
+    """Raised for bytes that are no journal of this version, and for a journal of another fit."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,14 @@ class Journal:
     """
 
     def __init__(
-        self, entries: Sequence[Entry] = (), states: Sequence[Sequence[Tensor]] = ()
+        self,
+        entries: Sequence[Entry] = (),
+        states: Sequence[Sequence[Tensor]] = (),
+        made_for: str | None = None,
     ) -> None:
         self.num_taken = 0
+        self._made_for = made_for
+        self._has_begun = False
         self._entries: list[Entry] = []
         self._earlier = list(reversed(entries))
         # Of the holders after the last entry.
@@ -83,6 +90,17 @@ class Journal:
         self._holders: Sequence[Holder] = ()
         self._is_within_value = False
         self._run_at = 0
+
+    def begin_fit(self, made_for: str) -> None:
+        """Say which fit this is the journal of, by a name for all that decides its outcome.
+
+        Raises `UnusableJournalError` if it is another's, or has served a fit already.
+        """
+        if self._has_begun:
+            raise UnusableJournalError("`journal` has served a fit; load it anew for another")
+        if self._made_for not in (None, made_for):
+            raise UnusableJournalError("`journal` is of a fit of another table, options or seed")
+        self._made_for, self._has_begun = made_for, True
 
     def move_to(self, device: torch.device) -> None:
         """Bring what is still to be taken to the device on which the fit works."""
@@ -167,11 +185,12 @@ class Journal:
         for number, state in enumerate(self._states):
             arrays.update({f"state.{number}.{i}": t.cpu().numpy() for i, t in enumerate(state)})
         sizes = [len(state) for state in self._states]
-        header = json.dumps({"format": _FORMAT, "entries": described, "states": sizes})
-        arrays["header"] = np.frombuffer(header.encode(), dtype=np.uint8)
+        header = {"made_for": self._made_for, "entries": described, "states": sizes}
+        arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)
-        return buffer.getvalue()
+        content = buffer.getbuffer()
+        return b"".join((_FORMAT, hashlib.sha256(content).digest(), content))
 
     @classmethod
     def load(cls, content: bytes) -> Self:
@@ -179,22 +198,20 @@ class Journal:
 
         Raises `UnusableJournalError`.
         """
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                header = json.loads(arrays["header"].tobytes())
-                if header["format"] != _FORMAT:
-                    raise UnusableJournalError(f"a journal of format {header['format']}")
-                entries = [
-                    _read(arrays, position, described)
-                    for position, described in enumerate(header["entries"])
-                ]
-                states = [
-                    [torch.from_numpy(arrays[f"state.{number}.{i}"]) for i in range(size)]
-                    for number, size in enumerate(header["states"])
-                ]
-        except (KeyError, OSError, ValueError, EOFError, BadZipFile) as error:
-            raise UnusableJournalError("these bytes are no journal") from error
-        return cls(entries, states)
+        head, body = content[:_HEAD_BYTES], memoryview(content)[_HEAD_BYTES:]
+        if head != _FORMAT + hashlib.sha256(body).digest():
+            raise UnusableJournalError("these bytes are no journal of this version, or damaged")
+        with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
+            header = json.loads(arrays["header"].tobytes())
+            entries = [
+                _read(arrays, position, described)
+                for position, described in enumerate(header["entries"])
+            ]
+            states = [
+                [torch.from_numpy(arrays[f"state.{number}.{i}"]) for i in range(size)]
+                for number, size in enumerate(header["states"])
+            ]
+        return cls(entries, states, header["made_for"])
 
 
 def _moved(entry: Entry, device: torch.device) -> Entry:

@@ -1,5 +1,6 @@
 """One estimation from a table to everything that is stored of it; pure, without a database."""
 
+import logging
 import math
 import time
 from collections import Counter
@@ -16,7 +17,7 @@ from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.journal import Journal
+from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.result import FitStatus, FitStep
 from worker.artefacts import make_artefacts
 from worker.builders import Estimator, build_estimator
@@ -33,6 +34,8 @@ PREPARED = 0.02
 FITTED = 0.90
 
 OnStep = Callable[[FitStep], bool | None]
+
+logger = logging.getLogger("worker")
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,13 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
 
     started = time.perf_counter()
     journal = request.journal or Journal()
-    estimator = _fit(spec, table, on_step, journal)
+    try:
+        estimator = _fit(spec, table, on_step, journal)
+    except UnusableJournalError as error:
+        # Another machine's arithmetic may have transformed the table a little differently.
+        logger.warning("the fit begins anew: %s", error)
+        journal = Journal()
+        estimator = _fit(spec, table, on_step, journal)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -146,6 +155,8 @@ def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep, journal: Journa
             estimator.fit(table, on_step=on_fit_step, journal=journal)
         else:
             estimator.fit(table, on_step=on_fit_step)
+    except UnusableJournalError:
+        raise
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours: its own
         # invariants are assertions.

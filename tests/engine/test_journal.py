@@ -184,7 +184,43 @@ def test_runs_within_a_value_are_forgotten_once_it_is_there() -> None:
     assert len(journal.dump()) - small < 20 * 600
 
 
+@pytest.mark.parametrize(
+    ("changes", "factor"),
+    [({"random_state": 2}, 1.0), ({"transform": "sqrt"}, 1.0), ({"penalty": 0.6}, 1.0), ({}, 1.5)],
+    ids=["seed", "transform", "penalty", "table"],
+)
+def test_the_journal_of_another_fit_is_refused(
+    table: np.ndarray, changes: dict[str, Any], factor: float
+) -> None:
+    choices: dict[str, Any] = {"penalty": 0.5, "linear": "zero", "random_state": 1}
+    interrupter = Interrupter(3)
+    TruncatedGaussianVNCE(**choices).fit(table, on_step=interrupter)
+    journal = Journal.load(interrupter.stored)
+    with pytest.raises(UnusableJournalError, match="another table, options or seed"):
+        TruncatedGaussianVNCE(**choices | changes).fit(factor * table, journal=journal)
+
+
+def test_a_journal_serves_one_fit(table: np.ndarray) -> None:
+    journal = Journal()
+    estimator = TruncatedGaussianVNCE(penalty=0.5, linear="zero", random_state=1)
+    estimator.fit(table, journal=journal)
+    with pytest.raises(UnusableJournalError, match="has served a fit"):
+        estimator.fit(table, journal=journal)
+
+
 @pytest.mark.parametrize("content", [b"", b"PK\x05\x06" + b"\0" * 18, b"x" * 1000])
 def test_other_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(UnusableJournalError):
         Journal.load(content)
+
+
+def test_a_journal_with_any_byte_changed_or_cut_off_is_refused() -> None:
+    journal = Journal()
+    journal.value(lambda: torch.arange(3))
+    whole = journal.dump()
+    for position in range(len(whole)):
+        changed = bytearray(whole)
+        changed[position] ^= 1
+        for damaged in (bytes(changed), whole[:position]):
+            with pytest.raises(UnusableJournalError):
+                Journal.load(damaged)

@@ -1,16 +1,19 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from service.datasets.cells import CELL_SCHEMA
 from service.problems import ProblemCode
 from service.results.formats import GraphFormat, TableFormat, media_type
 from service.results.outcome import Outcome
 from service.results.vocabulary import FitStatus
+from vnce_engine.journal import Journal
 from vnce_engine.result import FitStep
 from worker.estimation import (
     EstimationRequest,
@@ -260,3 +263,13 @@ def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> No
     document = estimate(make_request(cells=CENSORED, variables=["体重", "d d"]), ignore).document
     assert document.counts.n_censored == 0
     assert all(warning.code != "censored-as-missing" for warning in document.warnings)
+
+
+def test_a_journal_of_another_fit_is_not_used(make_request: MakeRequest, outcome: Outcome) -> None:
+    others = Journal()
+    others.begin_fit("another table")
+    others.value(lambda: torch.zeros(1))
+    journal = Journal.load(others.dump())
+    again = estimate(replace(make_request(ground_truth=RING), journal=journal), ignore)
+    assert not again.document.timing.resumed
+    assert again.document.precision == outcome.document.precision
