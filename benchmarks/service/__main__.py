@@ -1,0 +1,101 @@
+"""The service under load on this machine, beside others, all in one run.
+
+    python -m benchmarks.service [--pygeoapi PYTHON] [--seconds 20] [--only rates,queue,...]
+
+It needs wrk, and for a comparison the Python of an environment that has pygeoapi and gunicorn.
+Servers are its own, on loopback. Results go to `results/service.json`.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.accuracy import RESULTS
+from benchmarks.service import drain, queue, rates, results, scaling, wrk
+from benchmarks.service.figures import Figure
+from benchmarks.service.stack import on_postgresql, on_sqlite
+
+SECTIONS = ("rates", "queue", "drain", "results", "scaling")
+NUM_QUEUED = 10_000
+# Of 1,000 jobs each.
+NUM_BATCHES = 5
+
+
+def main() -> None:
+    """Measure, print and write the figures."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.service", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
+    parser.add_argument("--pygeoapi", metavar="PYTHON", help="interpreter that has pygeoapi")
+    parser.add_argument("--seconds", type=float, default=20, help="length of each load")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, comma-separated")
+    arguments = parser.parse_args()
+    if not wrk.is_installed():
+        sys.exit("This needs wrk: `apt-get install wrk` on Debian, `brew install wrk` on macOS.")
+    machine = {
+        "measured_at": datetime.now(tz=UTC).isoformat(timespec="seconds"),
+        "processors": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load_average_before": os.getloadavg(),
+    }
+    figures = []
+    for section in arguments.only.split(","):
+        for figure in measure(section, arguments.pygeoapi, arguments.seconds):
+            figures.append(figure)
+            print(f"{figure.section}: {_line(figure)}", file=sys.stderr, flush=True)
+    machine["load_average_after"] = os.getloadavg()
+    document = {
+        "machine": machine,
+        "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
+    }
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "service.json").write_text(json.dumps(document, indent=1) + "\n")
+    table = Table("section", "figure", "value", "unit", "target", "met")
+    for figure in figures:
+        table.add_row(
+            figure.section, figure.name, _value(figure), figure.unit, figure.target, figure.met
+        )
+    Console(width=140).print(table)
+
+
+def measure(section: str, pygeoapi_python: str | None, seconds: float) -> Iterator[Figure]:
+    """Yield the figures of one section."""
+    match section:
+        case "rates":
+            competitors = rates.measure_competitors(pygeoapi_python, seconds)
+            yield from competitors
+            theirs = {f.name: f.value for f in competitors if f.section == "pygeoapi"}
+            yield from rates.measure("SQLite", on_sqlite, theirs, seconds)
+            yield from rates.measure("PostgreSQL, with keys", on_postgresql, theirs, seconds)
+        case "queue":
+            yield from queue.measure(NUM_QUEUED)
+        case "drain":
+            yield from drain.measure("SQLite", on_sqlite, num_workers=2, num_batches=NUM_BATCHES)
+            yield from drain.measure("PostgreSQL", on_postgresql, num_workers=2, num_batches=1)
+        case "results":
+            yield from results.measure()
+        case "scaling":
+            yield from scaling.measure(seconds)
+        case _:
+            sys.exit(f"There is no section {section!r}; there are {', '.join(SECTIONS)}.")
+
+
+def _value(figure: Figure) -> str:
+    return "not measured" if figure.value is None else f"{figure.value:.4g}"
+
+
+def _line(figure: Figure) -> str:
+    return f"{figure.name}: {_value(figure)} {figure.unit} {figure.target} {figure.met}".rstrip()
+
+
+if __name__ == "__main__":
+    main()
