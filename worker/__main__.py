@@ -31,9 +31,13 @@ def main() -> None:
     app = create_celery(SETTINGS)
     pulse = Pulse()
     tasks.register(app, SETTINGS, pulse)
-    health.watch_rounds(app, pulse.touch)
-    if SETTINGS.alive_file:
-        health.watch_rounds(app, SETTINGS.alive_file.touch)
+
+    def on_round() -> None:
+        pulse.touch()
+        if SETTINGS.alive_file:
+            SETTINGS.alive_file.touch()
+
+    health.watch_rounds(app, on_round)
     # Gossip, mingling and heartbeats let workers watch each other; ours are watched by the reaper.
     worker = app.Worker(
         quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True

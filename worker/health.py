@@ -20,7 +20,10 @@ MAX_AGE_SECONDS = 60.0
 
 
 def watch_rounds(app: Celery, on_round: Callable[[], None]) -> None:
-    """Have `on_round` called every second or so while the worker of `app` takes messages."""
+    """Have `on_round` called every second or so while the worker of `app` takes messages.
+
+    Once for each app: Celery knows its steps by their names, and keeps one of each.
+    """
 
     class RoundStep(bootsteps.StartStopStep):
         requires = ("celery.worker.consumer.tasks:Tasks",)
