@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from worker.embedded import RunningService
+from worker.embedded import RunningService, running_service
+from worker.folder_keys import FolderKeys
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -60,6 +61,17 @@ def api(load: Load, live_service: RunningService) -> Iterator[Any]:
     )
     with client:
         yield client
+
+
+@pytest.fixture
+def keyed_service(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the address of a service that requires keys, and an admin's token."""
+    body = {"name": "first", "scopes": ["admin"]}
+    with (
+        running_service(tmp_path, require_keys=True) as service,
+        FolderKeys.opened(tmp_path, "lab") as keys,
+    ):
+        yield service.url, keys.create_key(body)["token"]
 
 
 def as_csv(table: np.ndarray) -> bytes:
@@ -124,3 +136,31 @@ def test_error_comes_as_a_typed_problem(load: Load, api: Any) -> None:
     problem = load("api.jobs.get_job").sync("job_x", client=api)
     assert isinstance(problem, models.Problem)
     assert problem.code == models.ProblemCode.NOT_FOUND
+
+
+def test_a_client_with_a_token_is_let_in_and_makes_keys(
+    load: Load, keyed_service: tuple[str, str], small_table: np.ndarray
+) -> None:
+    models = load("models")
+    url, token = keyed_service
+
+    def connected(token: str) -> Any:
+        client = load("client").AuthenticatedClient
+        return client(base_url=url, token=token, httpx_args={"trust_env": False})
+
+    scopes = [models.Scope.READ, models.Scope.SUBMIT]
+    wanted = models.ApiKeyCreate(name="scripts", scopes=scopes)
+    with connected(token) as admin:
+        made = load("api.api_keys.create_api_key").sync(client=admin, body=wanted)
+        refused = load("api.jobs.list_jobs").sync(client=admin)
+    assert (made.tenant, made.expires_at) == ("lab", None)
+    assert refused.code == models.ProblemCode.INSUFFICIENT_SCOPE
+
+    file = load("types").File(payload=io.BytesIO(as_csv(small_table)), file_name="small.csv")
+    with connected(made.token) as client:
+        dataset = load("api.datasets.create_dataset").sync(client=client, body=file)
+        assert isinstance(dataset, models.DatasetRead)
+    stranger = load("client").Client(base_url=url, httpx_args={"trust_env": False})
+    with stranger as client:
+        problem = load("api.datasets.get_dataset").sync(dataset.id, client=client)
+    assert problem.code == models.ProblemCode.UNAUTHENTICATED
