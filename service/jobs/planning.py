@@ -77,8 +77,8 @@ def _simulation(request: SimulationJobCreate) -> SimulationSpec:
 
 def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
     """Return the plan; the graph is read now, so that a later one changes nothing."""
-    job, result = access.result_of(session, request.job_id)
-    if (kind := access.kind_of(job, result)) != "estimation":
+    job, _ = access.result_of(session, request.job_id)
+    if (kind := access.kind_of(session, job)) != "estimation":
         message = f"The result of {job.id} is of kind `{kind}`; only a network can be scored."
         raise ProblemError(
             ProblemCode.INCOMPATIBLE_MODEL,

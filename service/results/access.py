@@ -1,6 +1,7 @@
 """Who may read a result: a job that has succeeded and whose result is still kept."""
 
-from sqlalchemy.orm import Session
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
 
 from service.jobs import lifecycle
 from service.jobs.records import JobRecord, JobState
@@ -18,7 +19,10 @@ NO_RESULT = (
 
 
 def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
-    """Return the job and its result; raises `ProblemError` that says why there is none."""
+    """Return the job and its result; raises `ProblemError` that says why there is none.
+
+    The document, which may hold megabytes, is only read where the session's owner asks for it.
+    """
     job = lifecycle.existing(session, job_id)
     match JobState(job.state):
         case JobState.QUEUED | JobState.RUNNING:
@@ -40,7 +44,7 @@ def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
             )
         case JobState.SUCCEEDED:
             pass
-    result = session.get(ResultRecord, job_id)
+    result = session.get(ResultRecord, job_id, options=[defer(ResultRecord.document)])
     if result is None:
         raise ProblemError(
             ProblemCode.RESULT_EXPIRED,
@@ -53,15 +57,16 @@ def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
 def estimation_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
     """Return the job and its result, which is a network; raises `ProblemError` if not."""
     job, result = result_of(session, job_id)
-    if (kind := kind_of(job, result)) != "estimation":
+    if (kind := kind_of(session, job)) != "estimation":
         raise ProblemError(ProblemCode.NOT_FOUND, f"A result of kind `{kind}` has no graph.")
     return job, result
 
 
-def kind_of(job: JobRecord, result: ResultRecord) -> str:
-    """Return the kind of a result; an estimation's may be a network or a mixture."""
-    kind: str = result.document.get("kind", job.kind)  # the first release's do not name it
-    return kind
+def kind_of(session: Session, job: JobRecord) -> str:
+    """Return the kind of a job's result; an estimation's may be a network or a mixture."""
+    kind = ResultRecord.document["kind"].as_string()
+    named = session.scalar(select(kind).where(ResultRecord.job_id == job.id))
+    return named or job.kind  # the first release's do not name it
 
 
 def require_truth(job: JobRecord) -> None:

@@ -53,8 +53,7 @@ def get_result(job_id: JobId, request: Request, database: DatabaseDep) -> Respon
     """Return the result's document: what came out, warnings, how it was made, its files."""
     with database.snapshot() as session:
         job, result = access.result_of(session, job_id)
-        files = repository.files(session, job_id)
-    document = describe_result(job, result, files)
+        document = describe_result(job, result, repository.files(session, job_id))
     # Asked for again at each use, which costs a 304: a new release may describe it in more fields.
     headers = {"Cache-Control": "private, no-cache"}
     return json_response(request, document, headers, etag_of(result.sha256))
@@ -147,12 +146,13 @@ def list_edges(
     """List pairs of variables, strongest first; every pair has its rank."""
     wanted = EdgeFilter(min_abs_weight=min_abs_weight, selected=selected)
     with database.snapshot() as session:
-        _, result = access.estimation_of(session, job_id)
+        access.estimation_of(session, job_id)
+        names, edge_rule = repository.graph_head(session, job_id)
         # One more than asked for tells whether there is a next page.
         found = repository.strongest_edges(session, job_id, wanted, limit + 1, _rank(cursor))
     page = GraphPage(
-        names=result.document["names"],
-        edge_rule=EdgeRuleRead.model_validate(result.document["edge_rule"]),
+        names=names,
+        edge_rule=EdgeRuleRead.model_validate(edge_rule),
         edges=[describe_edge(edge) for edge in found[:limit]],
         next_cursor=str(found[limit - 1].rank) if len(found) > limit else None,
     )

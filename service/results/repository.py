@@ -71,6 +71,14 @@ def files(session: Session, job_id: str) -> list[tuple[ArtefactRecord, BlobRecor
     return [(artefact, blob) for artefact, blob in session.execute(query)]
 
 
+def graph_head(session: Session, job_id: str) -> tuple[list[str], dict[str, Any]]:
+    """Return the names and the edge rule of an estimated network, the rest left where it is."""
+    document = ResultRecord.document
+    query = select(document["names"], document["edge_rule"]).where(ResultRecord.job_id == job_id)
+    names, edge_rule = session.execute(query).one()
+    return names, edge_rule
+
+
 def strongest_edges(
     session: Session, job_id: str, wanted: EdgeFilter, limit: int, after_rank: int
 ) -> list[EdgeRecord]:
