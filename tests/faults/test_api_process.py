@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.faults.stack import Stack, wait_for
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 NUM_CLIENTS = 8
@@ -52,7 +54,7 @@ class Storm:
 
 
 def test_every_job_accepted_in_a_storm_outlives_the_api_process_and_finishes(
-    stack: Any, short_job: Any, wait_for: Any
+    stack: Stack, short_job: Any
 ) -> None:
     with Storm(str(stack.http.base_url), short_job) as storm:
         wait_for(lambda: len(storm.accepted) >= NUM_BEFORE, "the storm to begin")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.faults.stack import Stack, wait_for
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 NUM_JOBS = 5
@@ -13,7 +15,7 @@ NUM_JOBS = 5
 SUBMIT_SECONDS = 0.3
 
 
-def submit_timed(stack: Any, body: Any) -> tuple[list[str], float]:
+def submit_timed(stack: Stack, body: Any) -> tuple[list[str], float]:
     """Submit some jobs; return their ids and what a submission usually took, in seconds."""
     job_ids, seconds = [], []
     for _ in range(NUM_JOBS):
@@ -25,13 +27,13 @@ def submit_timed(stack: Any, body: Any) -> tuple[list[str], float]:
     return job_ids, statistics.median(seconds)
 
 
-def assert_all_finish(stack: Any, job_ids: list[str]) -> None:
+def assert_all_finish(stack: Stack, job_ids: list[str]) -> None:
     jobs = [stack.wait(job_id) for job_id in job_ids]
     assert [(job["state"], job["attempt"]) for job in jobs] == [("succeeded", 1)] * len(jobs)
 
 
 def test_jobs_submitted_while_the_broker_is_down_are_accepted_at_once_and_finish_later(
-    stack: Any, broker: Any, short_job: Any
+    stack: Stack, broker: Any, short_job: Any
 ) -> None:
     broker.kill()
     job_ids, seconds = submit_timed(stack, short_job)
@@ -41,7 +43,7 @@ def test_jobs_submitted_while_the_broker_is_down_are_accepted_at_once_and_finish
 
 
 def test_jobs_submitted_while_the_broker_is_frozen_are_accepted_at_once_and_finish_later(
-    stack: Any, broker: Any, short_job: Any
+    stack: Stack, broker: Any, short_job: Any
 ) -> None:
     with broker.frozen():
         job_ids, seconds = submit_timed(stack, short_job)
@@ -55,7 +57,7 @@ def test_jobs_submitted_while_the_broker_is_frozen_are_accepted_at_once_and_fini
 
 
 def test_jobs_whose_messages_a_restarted_broker_has_lost_finish_all_the_same(
-    stack: Any, broker: Any, short_job: Any, wait_for: Any
+    stack: Stack, broker: Any, short_job: Any
 ) -> None:
     with stack.workers_frozen():
         job_ids, _ = submit_timed(stack, short_job)

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.faults.stack import Stack, processor_seconds
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 STOP_SECONDS = 5.0
@@ -13,7 +15,7 @@ STOP_SECONDS = 5.0
 IDLE_SHARE = 0.1
 
 
-def test_a_job_cancelled_while_it_waits_never_begins(stack: Any, short_job: Any) -> None:
+def test_a_job_cancelled_while_it_waits_never_begins(stack: Stack, short_job: Any) -> None:
     with stack.workers_frozen():
         job_id = stack.submit(short_job)
         answer = stack.http.put(f"/v1/jobs/{job_id}/cancellation")
@@ -26,7 +28,7 @@ def test_a_job_cancelled_while_it_waits_never_begins(stack: Any, short_job: Any)
 
 @pytest.mark.parametrize("reports", [True, False], ids=["fit", "silent"])
 def test_a_cancelled_job_stops_computing_in_time_and_stays_cancelled(
-    stack: Any, long_fit: Any, silent_job: Any, reports: bool, processor_seconds: Any
+    stack: Stack, long_fit: Any, silent_job: Any, reports: bool
 ) -> None:
     endless = {**long_fit, "estimator": {**long_fit["estimator"], "max_iter": 1000}}
     job_id = stack.submit(endless if reports else silent_job)
@@ -44,7 +46,7 @@ def test_a_cancelled_job_stops_computing_in_time_and_stays_cancelled(
     assert stack.client.job(job_id) == job
 
 
-def test_of_a_cancel_and_a_finish_that_race_one_wins_for_good(stack: Any, short_job: Any) -> None:
+def test_of_a_cancel_and_a_finish_that_race_one_wins_for_good(stack: Stack, short_job: Any) -> None:
     rng = np.random.default_rng(1)
     job_id = stack.submit(short_job)
     stack.wait(job_id)
@@ -60,7 +62,7 @@ def test_of_a_cancel_and_a_finish_that_race_one_wins_for_good(stack: Any, short_
         assert stack.num_results(job_id) == (state == "succeeded")
 
 
-def promise_of_cancel(stack: Any, job_id: str) -> str:
+def promise_of_cancel(stack: Stack, job_id: str) -> str:
     """Ask for a job's end; return the state that the answer promises."""
     answer = stack.http.put(f"/v1/jobs/{job_id}/cancellation")
     # 202 promises a cancel; 200 says that the job had ended before.

@@ -1,6 +1,5 @@
 """A long fit goes on from its checkpoint, says so, and ends where it would have ended."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from service.jobs.records import CheckpointRecord
+from tests.faults.stack import Stack, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
@@ -21,9 +21,7 @@ def long_choice(long_fit: Any) -> dict[str, Any]:
     return {**long_fit, "estimator": estimator}
 
 
-def test_a_killed_workers_fit_goes_on_from_its_checkpoint(
-    stack: Any, long_choice: Any, wait_for: Callable[..., Any]
-) -> None:
+def test_a_killed_workers_fit_goes_on_from_its_checkpoint(stack: Stack, long_choice: Any) -> None:
     whole_id = stack.submit(long_choice)
     assert stack.wait(whole_id)["state"] == "succeeded"
     whole = stack.client.result(whole_id)

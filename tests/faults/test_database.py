@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.faults.stack import Stack
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 
 @pytest.mark.parametrize("seconds", [20, pytest.param(120, marks=pytest.mark.slow)])
 def test_a_job_outlasts_a_database_that_crashes_under_it_and_finishes_exactly_once(
-    stack: Any, postgres: Any, long_fit: Any, undisturbed: Any, seconds: int
+    stack: Stack, postgres: Any, long_fit: Any, undisturbed: Any, seconds: int
 ) -> None:
     job_id = stack.submit(long_fit)
     stack.wait_until_fitting(job_id)

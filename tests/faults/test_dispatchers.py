@@ -16,6 +16,7 @@ from service.clock import now
 from service.identifiers import new_id
 from service.jobs.records import JobRecord, OutboxRecord
 from service.workers.records import WorkerRecord
+from tests.faults.stack import Stack, wait_for
 from worker.celery_app import QUEUE_NAME
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
@@ -25,7 +26,7 @@ NUM_JOBS = 150
 
 
 @pytest.fixture
-def dispatchers(stack: Any, wait_for: Any) -> list[Any]:
+def dispatchers(stack: Stack) -> list[Any]:
     """Return the processes of three dispatchers that are at work."""
     more = [stack.start_dispatcher(f"dispatcher-{number}") for number in (2, 3)]
     pids = {process.pid for process in more}
@@ -49,12 +50,12 @@ def frozen(processes: list[Any]) -> Iterator[None]:
             process.send_signal(signal.SIGCONT)
 
 
-def submit_many(stack: Any, body: Any, number: int) -> list[str]:
+def submit_many(stack: Stack, body: Any, number: int) -> list[str]:
     with ThreadPoolExecutor(4) as clients:
         return list(clients.map(lambda _: stack.submit(body), range(number)))
 
 
-def num_in_outbox(stack: Any) -> int | None:
+def num_in_outbox(stack: Stack) -> int | None:
     with stack.database.snapshot() as session:
         return session.scalar(select(func.count()).select_from(OutboxRecord))
 
@@ -65,7 +66,7 @@ def num_messages_by_job(broker: Any) -> Counter[str]:
 
 
 def test_every_message_is_sent_by_one_dispatcher(
-    stack: Any, broker: Any, dispatchers: list[Any], short_job: Any, wait_for: Any
+    stack: Stack, broker: Any, dispatchers: list[Any], short_job: Any
 ) -> None:
     with stack.workers_frozen():
         with frozen(dispatchers):
@@ -80,7 +81,7 @@ def test_every_message_is_sent_by_one_dispatcher(
 
 
 def test_every_lost_job_is_dealt_with_by_one_reaper(
-    stack: Any, broker: Any, dispatchers: list[Any], short_job: Any, wait_for: Any
+    stack: Stack, broker: Any, dispatchers: list[Any], short_job: Any
 ) -> None:
     with stack.workers_frozen():
         with frozen(dispatchers):
@@ -101,7 +102,7 @@ def test_every_lost_job_is_dealt_with_by_one_reaper(
     assert {(job["state"], job["attempt"]) for job in jobs} == {("succeeded", 2)}
 
 
-def lose(stack: Any, job_ids: list[str], attempt: int) -> None:
+def lose(stack: Stack, job_ids: list[str], attempt: int) -> None:
     """Leave jobs as workers do that were killed in an attempt and whose leases have run out."""
     with stack.database.transaction() as session:
         session.execute(delete(OutboxRecord).where(OutboxRecord.job_id.in_(job_ids)))

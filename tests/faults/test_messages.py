@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.stack import Stack, wait_for
 from worker.celery_app import TASK_NAME, create_celery
 from worker.settings import WorkerSettings
 
@@ -16,7 +17,7 @@ NUM_REPEATS = 50
 
 
 def test_a_message_that_comes_fifty_times_makes_one_attempt(
-    stack: Any, broker: Any, short_job: Any, wait_for: Any
+    stack: Stack, broker: Any, short_job: Any
 ) -> None:
     with stack.workers_frozen():
         job_id = stack.submit(short_job)
@@ -32,7 +33,7 @@ def test_a_message_that_comes_fifty_times_makes_one_attempt(
 
 
 def test_fifty_identical_submissions_under_one_key_make_one_job_and_a_changed_one_is_refused(
-    stack: Any, short_job: Any
+    stack: Stack, short_job: Any
 ) -> None:
     headers = {"Idempotency-Key": "the-same-for-all"}
 

@@ -4,16 +4,18 @@ from typing import Any
 
 import pytest
 
+from tests.faults.stack import Stack, wait_for
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 
-def assert_others_are_unaffected(stack: Any, job_ids: list[str]) -> None:
+def assert_others_are_unaffected(stack: Stack, job_ids: list[str]) -> None:
     jobs = [stack.wait(job_id) for job_id in job_ids]
     assert [(job["state"], job["attempt"]) for job in jobs] == [("succeeded", 1)] * len(jobs)
 
 
 def test_a_job_that_kills_its_process_each_time_fails_after_three_attempts(
-    stack: Any, long_fit: Any, short_job: Any, wait_for: Any
+    stack: Stack, long_fit: Any, short_job: Any
 ) -> None:
     job_id = stack.submit(long_fit)
     others = []
@@ -29,7 +31,7 @@ def test_a_job_that_kills_its_process_each_time_fails_after_three_attempts(
 
 
 def test_a_job_that_eats_memory_past_its_limit_fails_after_three_attempts(
-    stack: Any, greedy_fit: Any, short_job: Any, wait_for: Any
+    stack: Stack, greedy_fit: Any, short_job: Any
 ) -> None:
     job_id = stack.submit(greedy_fit)
     others = []

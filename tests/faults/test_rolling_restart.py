@@ -9,6 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.embedded_postgres import free_port
+from tests.faults.stack import Stack, wait_for
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 NUM_CLIENTS = 4
@@ -56,7 +59,7 @@ class Load:
 
 
 def test_clients_see_no_error_while_every_process_is_replaced_and_a_running_job_is_handed_over(
-    stack: Any, short_job: Any, long_fit: Any, undisturbed: Any, wait_for: Any, free_port: Any
+    stack: Stack, short_job: Any, long_fit: Any, undisturbed: Any
 ) -> None:
     second_port = free_port()
     second_url = f"http://127.0.0.1:{second_port}"
@@ -65,19 +68,19 @@ def test_clients_see_no_error_while_every_process_is_replaced_and_a_running_job_
     with Load([str(stack.http.base_url), second_url], short_job) as load:
         wait_for(lambda: len(load.accepted) >= 2 * NUM_CLIENTS, "the load to begin")
         for name, url in (("api", str(stack.http.base_url)), ("api-2", second_url)):
-            end_by_sigterm(stack, name, wait_for)
+            end_by_sigterm(stack, name)
             stack.start_again(name)
             wait_for(lambda url=url: answers(url), "the new API")
 
         job_id = stack.submit(long_fit)
         stack.wait_until_fitting(job_id)
         worker = stack.parent_of(stack.busy_child()).command.name
-        end_by_sigterm(stack, worker, wait_for)
+        end_by_sigterm(stack, worker)
         job = stack.client.job(job_id)
         # Either it waits, or the other worker has begun the same attempt.
         assert (job["state"], job["attempt"]) in [("queued", 0), ("running", 1)]
         stack.start_again(worker)
-        end_by_sigterm(stack, "dispatcher", wait_for)
+        end_by_sigterm(stack, "dispatcher")
         stack.start_again("dispatcher")
         num_accepted = len(load.accepted)
         wait_for(lambda: len(load.accepted) > num_accepted + NUM_CLIENTS, "the load to go on")
@@ -94,7 +97,7 @@ def answers(url: str) -> bool:
         return False
 
 
-def end_by_sigterm(stack: Any, name: str, wait_for: Any) -> None:
+def end_by_sigterm(stack: Stack, name: str) -> None:
     process = stack.processes[name]
     process.send_signal(signal.SIGTERM)
     wait_for(lambda: process.has_ended, f"{name} to end")

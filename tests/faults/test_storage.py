@@ -14,6 +14,7 @@ from sqlalchemy import func, make_url, select, text
 
 from service import schema
 from service.blobs import BlobChunkRecord, BlobRecord
+from tests.faults.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
@@ -32,7 +33,7 @@ def csv_table(rng: np.random.Generator, num_rows: int) -> bytes:
     return b"a,b,c,d,e\n" + b"\n".join(",".join(map(str, row)).encode() for row in rows)
 
 
-def upload_until_refused(stack: Any, num_rows: int) -> tuple[list[bytes], Any]:
+def upload_until_refused(stack: Stack, num_rows: int) -> tuple[list[bytes], Any]:
     """Upload tables until one is not taken; return those that were, and the refusal."""
     rng = np.random.default_rng(5)
     taken: list[bytes] = []
@@ -46,7 +47,7 @@ def upload_until_refused(stack: Any, num_rows: int) -> tuple[list[bytes], Any]:
     raise AssertionError("the disk did not become full")
 
 
-def assert_only_these_are_stored(stack: Any, contents: list[bytes]) -> None:
+def assert_only_these_are_stored(stack: Stack, contents: list[bytes]) -> None:
     """Check that the database holds whole data sets and nothing else."""
     items = stack.client.datasets(limit=MAX_UPLOADS)["items"]
     stored = [stack.http.get(f"/v1/datasets/{item['id']}/content") for item in items]

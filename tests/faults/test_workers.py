@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.faults.stack import Stack, processor_seconds, wait_for
+
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 # What a machine with much else to do may add.
@@ -21,7 +23,7 @@ def began_at(job: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("whole_tree", [False, True], ids=["process", "tree"])
 def test_a_job_whose_worker_is_killed_is_done_again_after_the_lease_with_the_same_numbers(
-    stack: Any, long_fit: Any, undisturbed: Any, whole_tree: bool
+    stack: Stack, long_fit: Any, undisturbed: Any, whole_tree: bool
 ) -> None:
     job_id = stack.submit(long_fit)
     stack.wait_until_fitting(job_id)
@@ -38,7 +40,7 @@ def test_a_job_whose_worker_is_killed_is_done_again_after_the_lease_with_the_sam
 
 
 def test_a_job_whose_worker_lost_its_parent_ends_once_and_leaves_no_process(
-    stack: Any, long_fit: Any, undisturbed: Any, wait_for: Any
+    stack: Stack, long_fit: Any, undisturbed: Any
 ) -> None:
     job_id = stack.submit(long_fit)
     stack.wait_until_fitting(job_id)
@@ -51,7 +53,7 @@ def test_a_job_whose_worker_lost_its_parent_ends_once_and_leaves_no_process(
 
 
 def test_what_a_frozen_worker_finishes_late_changes_nothing(
-    stack: Any, long_fit: Any, undisturbed: Any, wait_for: Any, processor_seconds: Any
+    stack: Stack, long_fit: Any, undisturbed: Any
 ) -> None:
     job_id = stack.submit(long_fit)
     stack.wait_until_fitting(job_id)
