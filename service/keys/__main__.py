@@ -7,6 +7,8 @@ key of a service comes to be. The token of a new key is printed this once, alone
 import argparse
 import sys
 
+from sqlalchemy.exc import DBAPIError
+
 from service.database import Database
 from service.keys import lifecycle, repository
 from service.keys.schemas import ApiKeyRead, named
@@ -51,6 +53,8 @@ def main() -> None:
         sys.exit(error.detail)
     except LookupError as error:
         sys.exit(str(error))
+    except DBAPIError as error:
+        sys.exit(f"The database must answer, and be migrated, for this: {error.orig}")
     finally:
         database.dispose()
 
