@@ -6,6 +6,7 @@ from sqlalchemy import inspect, select, text
 
 from service import schema
 from service.database import Database
+from service.jobs.records import IdempotencyRecord, JobRecord
 from service.results import repository as results
 from service.results.records import ResultRecord
 
@@ -102,3 +103,25 @@ def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_
         assert row.sha256 == results.hash_of(row.document)
         hashes.append(row.sha256)
     assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_going_back_before_tenants_keeps_their_jobs_and_the_newer_of_equal_idempotency_keys(
+    database_url: str,
+) -> None:
+    database = Database(database_url)
+    for created_at, tenant in enumerate(("lab-b", "lab-a"), start=1):
+        with database.of(tenant).transaction() as session:
+            job_id = f"job_{tenant}"
+            session.add(JobRecord(id=job_id, kind="estimation", spec={}, max_attempts=3))
+            session.flush()
+            session.add(
+                IdempotencyRecord(key="k", job_id=job_id, body_sha256="x", created_at=created_at)
+            )
+    for revision in ("0003", "head"):
+        migrate(database, revision)
+    with database.snapshot() as session:
+        jobs = session.execute(select(JobRecord.id, JobRecord.tenant).order_by(JobRecord.id)).all()
+        keys = session.execute(select(IdempotencyRecord.tenant, IdempotencyRecord.job_id)).all()
+    database.dispose()
+    assert jobs == [("job_lab-a", "default"), ("job_lab-b", "default")]
+    assert keys == [("default", "job_lab-a")]
