@@ -5,7 +5,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # One BLAS/torch thread a process: several processes share the cores, and more threads than cores are slower.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo serve check test format openapi client bench bench-quick clean
+.PHONY: help demo serve lint check test format openapi client bench bench-quick clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -30,18 +30,19 @@ demo: .venv/.runtime  ## run the main job end to end over HTTP and write its fil
 serve: .venv/.runtime  ## keep the embedded service running
 	$(BIN)/vnce serve
 
-check: .venv/.dev  ## format, lint, types, import contracts, fast tests
+lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/yamllint --strict docker-compose.yml monitoring
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/hadolint docker/*.Dockerfile
+
+check: lint  ## format, lint, types, import contracts, fast tests
 	$(BIN)/python -m pytest -q -n 2 -m "not slow and not integration and not faults"
 
-test: .venv/.dev  ## every test, with real servers
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+test: lint  ## every test, with real servers
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 format: .venv/.dev  ## format and fix what can be fixed

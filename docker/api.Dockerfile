@@ -9,6 +9,7 @@ COPY vnce_engine vnce_engine
 RUN /venv/bin/pip install --no-cache-dir --constraint constraints.txt '.[service]'
 
 FROM python:3.12-slim
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent vnce
 COPY --from=build /venv /venv
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001

@@ -16,6 +16,8 @@ COPY vnce_engine vnce_engine
 RUN /venv/bin/pip install --no-cache-dir --constraint constraints.txt '.[worker]'
 
 FROM python:3.12-slim
+# An account with a name: Celery takes a group without one for the superuser's.
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /nonexistent vnce
 COPY --from=build /venv /venv
 # The root file system is read-only: what libraries cache goes to /tmp.
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \

@@ -1,0 +1,89 @@
+"""What docker-compose.yml and the Dockerfiles promise, read from their text."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OURS = {"api", "worker", "dispatcher", "migrate"}
+STORES = {"postgres", "redis"}
+
+
+@pytest.fixture
+def described(compose: Callable[[dict[str, str]], Any], given: dict[str, str]) -> dict[str, Any]:
+    described: dict[str, Any] = compose(given)
+    return described
+
+
+@pytest.fixture
+def services(described: dict[str, Any]) -> dict[str, Any]:
+    services: dict[str, Any] = described["services"]
+    return services
+
+
+def test_the_stack_has_every_part(services: dict[str, Any]) -> None:
+    assert set(services) == OURS | STORES
+
+
+@pytest.mark.parametrize("name", ["POSTGRES_PASSWORD", "VNCE_KEY_SECRET"])
+def test_no_secret_has_a_default(
+    name: str, compose: Callable[[dict[str, str]], Any], given: dict[str, str]
+) -> None:
+    others = {key: value for key, value in given.items() if key != name}
+    with pytest.raises(KeyError, match=f"{name}: set it"):
+        compose(others)
+
+
+def test_every_container_is_unprivileged_read_only_and_bounded(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["pids_limit"], name
+        assert service["mem_limit"], name
+        assert all(":size=" in path for path in service["tmpfs"]), name
+        assert set(service["logging"]["options"]) == {"max-size", "max-file"}, name
+    for name in STORES:
+        assert services[name]["user"] == name
+    for name in OURS:
+        dockerfile = ROOT / services[name]["build"]["dockerfile"]
+        assert dockerfile.read_text().rstrip().endswith("USER 10001:10001")
+
+
+def test_what_stays_up_is_checked_and_what_it_needs_is_waited_for(services: dict[str, Any]) -> None:
+    assert all("healthcheck" in services[name] for name in (OURS | STORES) - {"migrate"})
+    assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    for name in OURS - {"migrate"}:
+        assert services[name]["depends_on"] == {
+            "migrate": {"condition": "service_completed_successfully"},
+            "redis": {"condition": "service_healthy"},
+        }
+
+
+def test_only_the_api_is_reached_from_outside(
+    described: dict[str, Any], services: dict[str, Any]
+) -> None:
+    assert described["networks"]["stores"] == {"internal": True}
+    assert [name for name, service in services.items() if "ports" in service] == ["api"]
+    assert services["api"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert all(services[name]["networks"] == ["stores"] for name in set(services) - {"api"})
+
+
+def test_the_jobs_of_a_worker_fit_its_container(services: dict[str, Any]) -> None:
+    settings = services["worker"]["environment"]
+    jobs = int(settings["VNCE_CONCURRENCY"]) * int(settings["VNCE_JOB_MEMORY_BYTES"])
+    assert jobs < int(services["worker"]["mem_limit"].removesuffix("g")) * 2**30
+
+
+@pytest.mark.parametrize("name", ["api", "worker"])
+def test_the_build_context_holds_what_is_copied_and_no_more(name: str) -> None:
+    ignored, *shown = (ROOT / ".dockerignore").read_text().split()
+    assert ignored == "*"
+    kept = {entry.removeprefix("!") for entry in shown if entry.startswith("!")}
+    lines = (ROOT / "docker" / f"{name}.Dockerfile").read_text().splitlines()
+    copies = [line.split()[1:-1] for line in lines if line.startswith("COPY ")]
+    assert {path for paths in copies for path in paths if not path.startswith("-")} - {
+        "/venv"
+    } == kept
