@@ -99,3 +99,14 @@ def test_who_makes_the_secret_at_once_is_given_the_same(folder: Path) -> None:
     with ThreadPoolExecutor(16) as pool:
         secrets = set(pool.map(key_secret.of_folder, [folder] * 64))
     assert len(secrets) == 1
+
+
+@pytest.mark.parametrize("key", ["vnce_…", "vnce\x01", "vnce\r\nX-Other: 1"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(
+    vnce: Vnce, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("VNCE_API_KEY", key)
+    result = vnce("keys", "list", "--url", "http://127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "VNCE_API_KEY holds characters" in result.output
+    assert "vnce_…" not in result.output
