@@ -7,6 +7,8 @@ other than the one stated. Only `/docs` is a page of ours.
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.route_path import route_path
+
 DOCS_PATH = "/docs"
 DOCS_FILES_PATH = "/docs-files"
 # A picture that is opened by itself may style itself and do nothing else.
@@ -38,7 +40,7 @@ class SecurityHeadersMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = route_path(scope)
         is_docs = path == DOCS_PATH or path.startswith(f"{DOCS_FILES_PATH}/")
 
         async def send_with_headers(message: Message) -> None:

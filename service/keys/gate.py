@@ -18,6 +18,7 @@ from service.database import Database
 from service.keys import vocabulary
 from service.keys.identity import ANYONE, Identity, identify
 from service.problems import ProblemCode, ProblemError
+from service.route_path import route_path
 from service.security_headers import DOCS_FILES_PATH, DOCS_PATH
 from service.settings import Authentication, Settings
 
@@ -106,13 +107,6 @@ def hash_key_of(settings: Settings) -> str | None:
 def is_open(path: str) -> bool:
     """Return whether anybody may ask for this path."""
     return path in OPEN_PATHS or path.startswith(f"{DOCS_FILES_PATH}/")
-
-
-def route_path(scope: Scope) -> str:
-    """Return the path that routes are matched against: without a proxy's prefix."""
-    path: str = scope["path"]
-    prefix: str = scope.get("root_path", "")
-    return path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path
 
 
 def needed_scope(scope: Scope) -> vocabulary.Scope:

@@ -23,6 +23,6 @@ class ApiKeyRecord(OwnedRecord, Record):
     created_at: Mapped[float] = mapped_column(default=now())
     # None: never.
     expires_at: Mapped[float | None]
-    # To within `lifecycle.LAST_USED_SECONDS`.
+    # To within `identity.LAST_USED_SECONDS`.
     last_used_at: Mapped[float | None]
     revoked_at: Mapped[float | None]

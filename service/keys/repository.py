@@ -65,16 +65,14 @@ def is_past(session: Session, seconds: float) -> bool:
     return bool(session.scalar(select(now() >= seconds)))
 
 
-def revoke(session: Session, key_id: str) -> bool:
-    """Let a key work no longer; False if there is none, or if it had been revoked before."""
-    revoked = session.execute(
+def revoke(session: Session, key_id: str) -> None:
+    """Let a key work no longer; nothing changes if there is none, or if it was revoked before."""
+    session.execute(
         update(ApiKeyRecord)
         .where(ApiKeyRecord.id == key_id, ApiKeyRecord.revoked_at.is_(None))
         .values(revoked_at=now())
-        .returning(ApiKeyRecord.id)
         .execution_options(synchronize_session=False)
     )
-    return revoked.one_or_none() is not None
 
 
 def _is_use_old(last_used_seconds: float) -> ColumnElement[bool]:
