@@ -11,6 +11,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from service.datasets.schemas import DatasetWarning
+from service.datasets.vocabulary import WarningCode
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
@@ -32,6 +33,17 @@ __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep",
 # Shares of the whole at which a stage ends; the fit is nearly all of it.
 PREPARED = 0.02
 FITTED = 0.90
+
+# What may be behind an objective that is not finite; the data set's summary names the columns.
+_RUN_AWAY = frozenset(
+    (
+        WarningCode.NEARLY_CONSTANT,
+        WarningCode.DUPLICATE_COLUMNS,
+        WarningCode.LINEARLY_DEPENDENT,
+        WarningCode.OUTLIERS,
+        WarningCode.NEVER_TOGETHER,
+    )
+)
 
 OnStep = Callable[[FitStep], bool | None]
 
@@ -75,12 +87,12 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     started = time.perf_counter()
     journal = request.journal or Journal()
     try:
-        estimator = _fit(spec, table, on_step, journal)
+        estimator = _fit(request, table, on_step, journal)
     except UnusableJournalError as error:
         # Another machine's arithmetic may have transformed the table a little differently.
         logger.warning("the fit begins anew: %s", error)
         journal = Journal()
-        estimator = _fit(spec, table, on_step, journal)
+        estimator = _fit(request, table, on_step, journal)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -143,12 +155,14 @@ def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
     return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
 
 
-def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep, journal: Journal) -> Estimator:
+def _fit(
+    request: EstimationRequest, table: pa.Table, on_step: OnStep, journal: Journal
+) -> Estimator:
     def on_fit_step(step: FitStep) -> bool | None:
         fraction = PREPARED + (FITTED - PREPARED) * step.fraction
         return on_step(replace(step, fraction=fraction))
 
-    estimator = build_estimator(spec)
+    estimator = build_estimator(request.spec)
     try:
         # A table, for the names in its refusals.
         if isinstance(estimator, TruncatedGaussianVNCE | TruncatedGaussianNCE):
@@ -167,9 +181,19 @@ def _fit(spec: EstimationSpec, table: pa.Table, on_step: OnStep, journal: Journa
         case FitStatus.CANCELLED:
             raise FitCancelledError
         case FitStatus.NON_FINITE:
-            raise _non_finite(estimator)
+            raise _non_finite(estimator, _suspects(request))
         case _ as unknown:
             assert_never(unknown)
+
+
+def _suspects(request: EstimationRequest) -> list[DatasetWarning]:
+    """Return what was odd about the variables used that can make an objective run away."""
+    used = set(request.spec.variables)
+    return [
+        warning
+        for warning in request.table_warnings
+        if warning.code in _RUN_AWAY and used.issuperset(warning.columns)
+    ]
 
 
 def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
@@ -177,7 +201,7 @@ def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
     return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, detail, errors=errors))
 
 
-def _non_finite(estimator: Estimator) -> JobFailedError:
+def _non_finite(estimator: Estimator, suspects: Sequence[DatasetWarning]) -> JobFailedError:
     finite = [value for value in estimator.objective_path_ if math.isfinite(value)]
     last = f"its last finite value was {finite[-1]:.6g}" if finite else "it never was finite"
     return JobFailedError(
@@ -185,5 +209,10 @@ def _non_finite(estimator: Estimator) -> JobFailedError:
             ProblemCode.NON_FINITE_OBJECTIVE,
             f"The objective was not finite at iteration {estimator.n_iter_}; {last}. "
             f"{estimator.message_}",
+            errors=[
+                ProblemItem(message=warning.message, column=name)
+                for warning in suspects
+                for name in warning.columns
+            ],
         )
     )

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from service.datasets.cells import CELL_SCHEMA
+from service.datasets.schemas import DatasetWarning
+from service.datasets.vocabulary import WarningCode
 from service.problems import ProblemCode
 from service.results.formats import GraphFormat, TableFormat, media_type
 from service.results.outcome import Outcome
@@ -273,3 +275,26 @@ def test_a_journal_of_another_fit_is_not_used(make_request: MakeRequest, outcome
     again = estimate(replace(make_request(ground_truth=RING), journal=journal), ignore)
     assert not again.document.timing.resumed
     assert again.document.precision == outcome.document.precision
+
+
+def test_columns_that_may_be_behind_an_objective_without_end_are_named(
+    make_request: MakeRequest,
+) -> None:
+    rng = np.random.default_rng(1)
+    parts = rng.normal(size=(50, 3))
+    table = pa.table([*parts.T, parts.sum(axis=1)], ["a", "b", "c", "total"])
+    odd = [
+        DatasetWarning(code=code, message=f"{code} it is", columns=columns, rows=[])
+        for code, columns in (
+            (WarningCode.LINEARLY_DEPENDENT, ["a", "b", "c", "total"]),
+            (WarningCode.OUTLIERS, ["a column that is not used"]),
+            (WarningCode.COUNTS, ["a"]),
+        )
+    ]
+    choices = {"model": {"kind": "gaussian"}, "estimator": {"kind": "gaussian-em"}}
+    request = replace(make_request(table, **choices), table_warnings=odd)
+    problem = failure(request).problem
+    assert problem.code is ProblemCode.NON_FINITE_OBJECTIVE
+    assert [(item.column, item.message) for item in problem.errors] == [
+        (name, "linearly-dependent it is") for name in ("a", "b", "c", "total")
+    ]
