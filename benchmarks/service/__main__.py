@@ -1,6 +1,6 @@
 """The service under load on this machine, beside others, all in one run.
 
-    python -m benchmarks.service [--pygeoapi PYTHON] [--seconds 20] [--only rates,queue,...]
+    python -m benchmarks.service [--pygeoapi PYTHON] [--seconds 8] [--only rates,queue,...]
 
 It needs wrk, and for a comparison the Python of an environment that has pygeoapi and gunicorn.
 Servers are its own, on loopback. Results go to `results/service.json`.
@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -19,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.accuracy import RESULTS
-from benchmarks.service import drain, queue, rates, results, scaling, wrk
+from benchmarks.service import competitors, drain, queue, rates, results, scaling, wrk
 from benchmarks.service.figures import Figure
 from benchmarks.service.stack import on_postgresql, on_sqlite
 
@@ -35,7 +36,7 @@ def main() -> None:
         prog="python -m benchmarks.service", description=__doc__.splitlines()[0] if __doc__ else ""
     )
     parser.add_argument("--pygeoapi", metavar="PYTHON", help="interpreter that has pygeoapi")
-    parser.add_argument("--seconds", type=float, default=20, help="length of each load")
+    parser.add_argument("--seconds", type=float, default=8, help="length of each load")
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, comma-separated")
     arguments = parser.parse_args()
     if not wrk.is_installed():
@@ -71,11 +72,13 @@ def measure(section: str, pygeoapi_python: str | None, seconds: float) -> Iterat
     """Yield the figures of one section."""
     match section:
         case "rates":
-            competitors = rates.measure_competitors(pygeoapi_python, seconds)
-            yield from competitors
-            theirs = {f.name: f.value for f in competitors if f.section == "pygeoapi"}
-            yield from rates.measure("SQLite", on_sqlite, theirs, seconds)
-            yield from rates.measure("PostgreSQL, with keys", on_postgresql, theirs, seconds)
+            for name, opened in (("SQLite", on_sqlite), ("PostgreSQL, with keys", on_postgresql)):
+                with ExitStack() as running:
+                    others = {"the baseline": running.enter_context(competitors.baseline())}
+                    if pygeoapi_python is not None:
+                        server = competitors.pygeoapi(pygeoapi_python)
+                        others[competitors.PYGEOAPI] = running.enter_context(server)
+                    yield from rates.measure(name, opened, others, seconds)
         case "queue":
             yield from queue.measure(NUM_QUEUED)
         case "drain":

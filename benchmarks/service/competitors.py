@@ -17,13 +17,16 @@ from tests.embedded_postgres import free_port
 from worker.processes import Command, ManagedProcess, stop
 
 CONNECTIONS = 64
+PYGEOAPI = "pygeoapi"
+# A server's URL, and its loads by kind: "submit" and "poll".
+Other = tuple[str, Mapping[str, Load]]
 STOP_SECONDS = 5.0
 NUM_POLLED = 50
 _HELLO = "/processes/hello-world/execution"
 
 
 @contextmanager
-def baseline() -> Iterator[tuple[str, Mapping[str, Load]]]:
+def baseline() -> Iterator[Other]:
     """Yield the URL of the minimal app, and its loads by the name of what they are beside."""
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
@@ -43,11 +46,12 @@ def baseline() -> Iterator[tuple[str, Mapping[str, Load]]]:
 
 
 @contextmanager
-def pygeoapi(python: str) -> Iterator[tuple[str, Mapping[str, Load]]]:
+def pygeoapi(python: str) -> Iterator[Other]:
     """Yield the URL of pygeoapi, of the environment of that interpreter, and its loads.
 
     One process of gunicorn with threads, and pygeoapi's own store of jobs, TinyDB; a submission
-    is the asynchronous execution of its example process, a poll the status of such a job.
+    is the asynchronous execution of its example process, a poll the status of such a job. Its
+    rates fall with the number of jobs that it has stored, which is small at first.
     """
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()

@@ -105,7 +105,9 @@ def drain_seconds(stack: Stack) -> float:
     with stack.database.snapshot() as session:
         times = select(func.max(JobRecord.finished_at), func.min(JobRecord.started_at))
         last, first = session.execute(times).one()
-    return float(last - first)
+    assert last is not None  # the queue has drained
+    assert first is not None
+    return last - first
 
 
 def _work_seconds() -> float:

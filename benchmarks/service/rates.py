@@ -1,14 +1,15 @@
-"""Requests a second of one API process, alone, mixed, and beside fits; others' for comparison."""
+"""Requests a second of one API process, alone, mixed and beside fits, in turns with others'."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
 from sqlalchemy import delete, update
 
-from benchmarks.service import competitors, wrk
-from benchmarks.service.competitors import CONNECTIONS
+from benchmarks.service import wrk
+from benchmarks.service.competitors import CONNECTIONS, PYGEOAPI, Other
 from benchmarks.service.figures import Figure
 from benchmarks.service.stack import LOW_PRIORITY, Stack, wait_for
 from benchmarks.service.tables import Json, estimation, long_estimation, upload
@@ -23,6 +24,9 @@ NUM_POLLED = 50
 # As many times pygeoapi's rate; beside fits half of it.
 TARGETS = {"submit": 10.0, "poll": 2.0}
 BESIDE_FITS = 0.5
+OURS = "VNCE"
+# In turns, so that what else the machine has to do concerns all alike.
+NUM_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,6 @@ class Prepared:
     job: Json
     job_paths: list[str]
     result_paths: list[str]
-    dataset_id: str
 
     def load(self, kind: str, connections: int = CONNECTIONS) -> Load:
         """Return the load of one kind of request."""
@@ -45,70 +48,67 @@ class Prepared:
                 return Load("GET", self.result_paths, connections)
 
 
-def measure_competitors(pygeoapi_python: str | None, seconds: float) -> list[Figure]:
-    """Return the rates of the baseline and of pygeoapi, the latter None where it is not given."""
-    with competitors.baseline() as (url, loads):
-        found = [
-            _rate("baseline", kind, wrk.run(url, {kind: loads[kind]}, seconds)[kind])
-            for kind in ("submit", "poll")
-        ]
-    if pygeoapi_python is None:
-        return found + [Figure("pygeoapi", kind, None, "/s") for kind in ("submit", "poll")]
-    with competitors.pygeoapi(pygeoapi_python) as (url, loads):
-        # It reads all its jobs at each poll: the fewer it holds, the faster it is.
-        fresh = wrk.run(url, {"poll": loads["poll"]}, seconds)["poll"]
-        submit = wrk.run(url, {"submit": loads["submit"]}, seconds)["submit"]
-        num_jobs = competitors.NUM_POLLED + submit.num_answers
-        later = wrk.run(url, {"poll": loads["poll"]}, seconds)["poll"]
-    return [
-        *found,
-        _rate("pygeoapi", f"poll, {competitors.NUM_POLLED} jobs stored", fresh),
-        _rate("pygeoapi", "submit", submit),
-        Figure("pygeoapi", "jobs stored when polled", num_jobs, ""),
-        _rate("pygeoapi", "poll", later),
-    ]
-
-
 def measure(
     name: str,
     open_stack: Callable[[], AbstractContextManager[Stack]],
-    pygeoapi: dict[str, float | None],
+    others: Mapping[str, Other],
     seconds: float,
 ) -> Iterator[Figure]:
-    """Yield the rates of one API process on a database, beside those of pygeoapi by kind."""
+    """Yield the rates of one API process on a database, and those of others in turns with it."""
     with open_stack() as stack:
         prepared = prepare(stack)
-        alone = {
-            kind: wrk.run(stack.url, {kind: prepared.load(kind)}, seconds, stack.token)[kind]
-            for kind in MIXTURE
-        }
-        mixed = wrk.run(
-            stack.url,
-            {kind: prepared.load(kind, number) for kind, number in MIXTURE.items()},
-            seconds,
-            stack.token,
-        )
-        beside = beside_fits(stack, prepared, seconds)
-    for kind, answered in alone.items():
-        yield from _figures(name, f"{kind}, {CONNECTIONS} connections", answered)
-    for kind, answered in mixed.items():
-        yield from _figures(name, f"{kind}, mixed, {MIXTURE[kind]} of {CONNECTIONS}", answered)
-    for kind, answered in beside.items():
-        yield from _figures(name, f"{kind}, beside two fits", answered)
-    every = [*alone.values(), *mixed.values(), *beside.values()]
+        rounds = [_round(stack, prepared, others, seconds) for _ in range(NUM_ROUNDS)]
+        mixed = {kind: prepared.load(kind, connections) for kind, connections in MIXTURE.items()}
+        every = [answered for one in rounds for answered in one[OURS].values()]
+        result = wrk.run(stack.url, {"result": prepared.load("result")}, seconds, stack.token)
+        met = wrk.run(stack.url, mixed, seconds, stack.token)
+        _fit_in_the_background(stack)
+        beside = [_round(stack, prepared, others, seconds) for _ in range(NUM_ROUNDS)]
+    every += [*result.values(), *met.values()]
+    every += [answered for one in beside for answered in one[OURS].values()]
+    yield from _compared(name, "", rounds, 1.0)
+    yield from _compared(name, ", beside two fits", beside, BESIDE_FITS)
+    yield from _figures(name, "result", result["result"])
+    for kind, answered in met.items():
+        yield from _figures(name, f"{kind}, mixed, {MIXTURE[kind]} connections", answered)
     yield Figure(name, "answers", sum(answered.num_answers for answered in every), "")
     yield Figure(name, "answers 5xx", sum(answered.num_5xx for answered in every), "", "<= 0")
     yield Figure(name, "answers 4xx", sum(answered.num_4xx for answered in every), "", "<= 0")
     broken = sum(answered.num_broken for answered in every)
     yield Figure(name, "broken connections", broken, "", "<= 0")
+
+
+def _round(
+    stack: Stack, prepared: Prepared, others: Mapping[str, Other], seconds: float
+) -> dict[str, dict[str, Answered]]:
+    """Return what each server answered to each kind of request, one after the other."""
+    found: dict[str, dict[str, Answered]] = {server: {} for server in (*others, OURS)}
+    for kind in TARGETS:
+        for server, (url, loads) in others.items():
+            found[server][kind] = wrk.run(url, {kind: loads[kind]}, seconds)[kind]
+        ours = wrk.run(stack.url, {kind: prepared.load(kind)}, seconds, stack.token)
+        found[OURS][kind] = ours[kind]
+    return found
+
+
+def _compared(
+    name: str, when: str, rounds: Sequence[Mapping[str, Mapping[str, Answered]]], share: float
+) -> Iterator[Figure]:
+    """Yield medians over the rounds, and the medians of the ratios within a round."""
     for kind, target in TARGETS.items():
-        theirs = pygeoapi[kind]
-        for when, answered, share in (
-            ("", alone[kind], 1.0),
-            (" beside two fits", beside[kind], BESIDE_FITS),
-        ):
-            ratio = None if theirs is None else answered.per_second / theirs
-            yield Figure(name, f"{kind}{when}", ratio, "x pygeoapi", f">= {target * share:g}")
+        for server in rounds[0]:
+            per_second = [one[server][kind].per_second for one in rounds]
+            who = "" if server == OURS else f", {server}"
+            yield Figure(name, f"{kind}{when}{who}", median(per_second), "/s")
+        latest = rounds[-1][OURS][kind]
+        yield Figure(name, f"{kind}{when}: median", latest.p50_ms, "ms")
+        yield Figure(name, f"{kind}{when}: 99 of 100", latest.p99_ms, "ms")
+        ratio = None
+        if PYGEOAPI in rounds[0]:
+            ratio = median(
+                one[OURS][kind].per_second / one[PYGEOAPI][kind].per_second for one in rounds
+            )
+        yield Figure(name, f"{kind}{when}", ratio, "x pygeoapi", f">= {target * share:g}")
 
 
 def prepare(stack: Stack) -> Prepared:
@@ -127,30 +127,20 @@ def prepare(stack: Stack) -> Prepared:
         job=job,
         job_paths=[f"/v1/jobs/{job_id}" for job_id in waiting],
         result_paths=[f"/v1/jobs/{done}/result"],
-        dataset_id=dataset_id,
     )
 
 
-def beside_fits(stack: Stack, prepared: Prepared, seconds: float) -> dict[str, Answered]:
-    """Return the rates of submit and poll while two workers fit at low priority."""
+def _fit_in_the_background(stack: Stack) -> None:
+    """Let two workers fit at low priority from now on; what waits is not to be run first."""
     client = stack.client()
-    # What has been submitted so far is not to be run now.
     _cancel_waiting(stack)
     for name in ("fitting-1", "fitting-2"):
         stack.start_worker(name, prefix=LOW_PRIORITY)
     stack.start_dispatcher()
-    wide = upload(client, 3000, 50)
-    fits = [client.submit(long_estimation(wide))["id"] for _ in range(2)]
-    for job_id in fits:
+    fit = long_estimation(upload(client, 3000, 50))
+    for job_id in [client.submit(fit)["id"] for _ in range(2)]:
         is_fitting = partial(_is_fitting, client, job_id)
         wait_for(is_fitting, "a fit to run", pause=0.2)
-    found = {
-        kind: wrk.run(stack.url, {kind: prepared.load(kind)}, seconds, stack.token)[kind]
-        for kind in TARGETS
-    }
-    for job_id in fits:
-        assert client.job(job_id)["state"] == "running", client.job(job_id)
-    return found
 
 
 def _is_fitting(client: Client, job_id: str) -> bool:
@@ -166,10 +156,6 @@ def _cancel_waiting(stack: Stack) -> None:
             .values(state=JobState.CANCELLED, finished_at=now())
         )
         session.execute(delete(OutboxRecord))
-
-
-def _rate(section: str, name: str, answered: Answered) -> Figure:
-    return Figure(section, name, answered.per_second, "/s")
 
 
 def _figures(section: str, name: str, answered: Answered) -> Iterator[Figure]:
