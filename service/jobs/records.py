@@ -34,7 +34,8 @@ class JobRecord(OwnedRecord, Record):
     __table_args__ = (
         Index(None, "tenant", "created_at", "id"),
         Index(None, "state", "lease_expires_at"),
-        Index(None, "api_key_id", "state"),
+        # Holds all that the limit of unfinished jobs asks for, at every submission.
+        Index(None, "tenant", "api_key_id", "state", "parent_id"),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
