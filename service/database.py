@@ -28,6 +28,9 @@ NAMING = {
 }
 SQLITE_BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
+# After which a connection to a host that has vanished, without a word, is given up. A query that
+# takes longer is none of ours; what it waits for is acknowledged meanwhile all the same.
+SILENCE_SECONDS = 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -97,10 +100,16 @@ def _create_engine(url: str) -> Engine:
     if parsed.get_backend_name() != "sqlite":
         # pre_ping: a database that restarted must not cost the next request its answer.
         # A host that is gone answers nothing at all; without a limit each attempt takes minutes.
-        timeout = {} if "connect_timeout" in parsed.query else {"connect_timeout": CONNECT_SECONDS}
+        limits = {
+            "connect_timeout": CONNECT_SECONDS,
+            "tcp_user_timeout": 1000 * SILENCE_SECONDS,
+            "keepalives_idle": SILENCE_SECONDS // 4,
+            "keepalives_interval": SILENCE_SECONDS // 4,
+            "keepalives_count": 3,
+        }
         return create_engine(
             url,
-            connect_args=timeout,
+            connect_args={k: v for k, v in limits.items() if k not in parsed.query},
             pool_pre_ping=True,
             pool_size=10,
             max_overflow=20,

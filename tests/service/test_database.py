@@ -4,6 +4,7 @@ import math
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from sqlalchemy import select, update
@@ -114,6 +115,18 @@ def test_clock_goes_on_within_a_transaction(database: Database) -> None:
         second = session.execute(select(now())).scalar_one()
     # SQLite's clock counts milliseconds.
     assert second - first >= 0.009
+
+
+@pytest.mark.integration
+def test_a_host_that_vanishes_is_given_up_unless_the_url_says_otherwise(postgres_url: str) -> None:
+    for query, silence in (("", "20000"), ("?tcp_user_timeout=7000", "7000")):
+        database = Database(postgres_url + query)
+        with database.snapshot() as session:
+            connection: Any = session.connection().connection.driver_connection
+            used = connection.info.get_parameters()
+        database.dispose()
+        assert used["tcp_user_timeout"] == silence
+        assert used["keepalives_idle"] == "5"
 
 
 @pytest.mark.parametrize("query", ["", "?connect_timeout=2"])
