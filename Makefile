@@ -5,7 +5,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # One BLAS/torch thread a process: several processes share the cores, and more threads than cores are slower.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo serve lint check test format openapi client bench bench-quick clean
+.PHONY: help demo serve lint check test format openapi client bench bench-service bench-quick clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -60,6 +60,10 @@ client: .venv/.dev  ## generate the Python client into build/client
 bench: .venv/.dev  ## all figures, into benchmarks/results; hours: it goes on where it was cut off
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.accuracy
+
+# PYGEOAPI names the Python of an environment that has pygeoapi and gunicorn; left out: not compared.
+bench-service: .venv/.dev  ## the service under load, with wrk
+	$(BIN)/python -m benchmarks.service $(if $(PYGEOAPI),--pygeoapi $(PYGEOAPI))
 
 bench-quick: .venv/.dev  ## the engine's figures: AUC and CPU time on ring and hub graphs
 	$(BIN)/python -m benchmarks.quick
