@@ -47,7 +47,6 @@ class EmbeddedProcesses:
             "VNCE_AUTHENTICATION": (
                 Authentication.KEYS if self.requires_keys else Authentication.NONE
             ),
-            "VNCE_KEY_SECRET": key_secret.of_folder(data_dir),
             "VNCE_CONCURRENCY": str(workers),
             "PYTHONUNBUFFERED": "1",
         }
@@ -57,7 +56,9 @@ class EmbeddedProcesses:
         dispatcher = [sys.executable, "-m", "worker.dispatcher"]
         self._broker = Command("valkey", broker, environment)
         self._worker = Command("worker", [sys.executable, "-m", "worker"], environment)
-        self._api = Command("api", api, environment, pass_fds=[descriptor])
+        # Nobody else needs the secret.
+        keyed = {**environment, "VNCE_KEY_SECRET": key_secret.of_folder(data_dir)}
+        self._api = Command("api", api, keyed, pass_fds=[descriptor])
         self._dispatcher = Command("dispatcher", dispatcher, environment)
         # In the order of their start: the broker is the first.
         self._processes: list[ManagedProcess] = []

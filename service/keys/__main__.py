@@ -28,7 +28,9 @@ def line(key: ApiKeyRead) -> str:
     elif key.expires_at is not None:
         state = f"until {key.expires_at:%Y-%m-%d %H:%M}Z"
     used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}Z"
-    return f"{key.id}  {key.prefix}  {','.join(key.scopes)}  {state}  {used}  {key.name}"
+    return (
+        f"{key.id}  {key.tenant}  {key.prefix}  {','.join(key.scopes)}  {state}  {used}  {key.name}"
+    )
 
 
 def main() -> None:
@@ -37,7 +39,9 @@ def main() -> None:
     settings = Settings()
     database = Database(settings.database_url)
     try:
-        with database.of(arguments.tenant).transaction() as session:
+        # Without a tenant named, keys of all of them are listed, and any may be revoked.
+        door = database.of(arguments.tenant) if arguments.tenant else database
+        with door.transaction() as session:
             match arguments.command:
                 case "create":
                     wanted = named(arguments.name, arguments.scope, arguments.days)
@@ -73,16 +77,14 @@ def _parser() -> argparse.ArgumentParser:
         help=f"what it is for, repeatable; read and submit unless told otherwise. {meanings}",
     )
     create.add_argument("--days", type=float, help="days until it expires; never by itself")
-    listing = commands.add_parser("list", help="list a tenant's keys, newest first")
+    create.add_argument(
+        "--tenant", type=_tenant, default=DEFAULT_TENANT, help="whose key (default: %(default)s)"
+    )
+    listing = commands.add_parser("list", help="list keys, newest first")
+    listing.add_argument("--tenant", type=_tenant, help="whose keys; everybody's by default")
     revoke = commands.add_parser("revoke", help="let a key work no longer")
-    revoke.add_argument("key", help="identifier of the key")
-    for command in (create, listing, revoke):
-        command.add_argument(
-            "--tenant",
-            type=_tenant,
-            default=DEFAULT_TENANT,
-            help="whose key (default: %(default)s)",
-        )
+    revoke.add_argument("key", help="identifier of the key, such as logs name it")
+    revoke.set_defaults(tenant=None)
     return parser
 
 

@@ -42,11 +42,13 @@ def test_a_key_is_made_listed_and_revoked(run: Run, client: TestClient) -> None:
     assert client.get("/v1/jobs", headers=headers).status_code == 200
     assert client.get("/v1/api-keys", headers=headers).status_code == 403
     listed = run("list", "--tenant", "lab")
-    key_id, prefix, scopes = listed.split()[:3]
+    key_id, tenant, prefix, scopes = listed.split()[:4]
+    assert tenant == "lab"
     assert prefix in token
     assert scopes == "read,submit"
-    assert run("list") == ""  # the tenant `default` has none
-    run("revoke", key_id, "--tenant", "lab")
+    assert run("list", "--tenant", "default") == ""
+    assert run("list") == listed  # everybody's
+    run("revoke", key_id)
     assert client.get("/v1/jobs", headers=headers).status_code == 401
     assert "revoked" in run("list", "--tenant", "lab")
 
