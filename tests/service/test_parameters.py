@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.main import create_app
-from service.settings import Settings
+from service.settings import Authentication, Settings
 
 PATHS = [
     ("GET", "/v1/jobs/{}"),
@@ -35,7 +35,7 @@ QUERIES = [
 @pytest.fixture
 def client(database_url: str) -> Iterator[TestClient]:
     """Yield a client of the API on either kind of database."""
-    settings = Settings(database_url=database_url)
+    settings = Settings(database_url=database_url, authentication=Authentication.NONE)
     with TestClient(create_app(settings), raise_server_exceptions=False) as opened:
         yield opened
 
