@@ -1,4 +1,4 @@
-"""The service under load on this machine, beside others, all in one run.
+"""The service under load on this machine, beside others, in turns.
 
     python -m benchmarks.service [--pygeoapi PYTHON] [--seconds 8] [--only rates,queue,...]
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
@@ -41,27 +42,16 @@ def main() -> None:
     arguments = parser.parse_args()
     if not wrk.is_installed():
         sys.exit("This needs wrk: `apt-get install wrk` on Debian, `brew install wrk` on macOS.")
-    machine = {
-        "measured_at": datetime.now(tz=UTC).isoformat(timespec="seconds"),
-        "processors": os.cpu_count(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "load_average_before": os.getloadavg(),
-    }
-    figures = []
+    measured: dict[str, list[Figure]] = {}
     for section in arguments.only.split(","):
+        before = os.getloadavg()
+        measured[section] = []
         for figure in measure(section, arguments.pygeoapi, arguments.seconds):
-            figures.append(figure)
+            measured[section].append(figure)
             print(f"{figure.section}: {_line(figure)}", file=sys.stderr, flush=True)
-    machine["load_average_after"] = os.getloadavg()
-    document = {
-        "machine": machine,
-        "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
-    }
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "service.json").write_text(json.dumps(document, indent=1) + "\n")
+        _write(section, measured[section], before)
     table = Table("section", "figure", "value", "unit", "target", "met")
-    for figure in figures:
+    for figure in chain.from_iterable(measured.values()):
         table.add_row(
             figure.section, figure.name, _value(figure), figure.unit, figure.target, figure.met
         )
@@ -90,6 +80,24 @@ def measure(section: str, pygeoapi_python: str | None, seconds: float) -> Iterat
             yield from scaling.measure(seconds)
         case _:
             sys.exit(f"There is no section {section!r}; there are {', '.join(SECTIONS)}.")
+
+
+def _write(section: str, figures: list[Figure], load_before: tuple[float, ...]) -> None:
+    """Write what a section has met to the file of results, which keeps those of the others."""
+    file = RESULTS / "service.json"
+    file.parent.mkdir(exist_ok=True)
+    document = json.loads(file.read_text()) if file.exists() else {}
+    document[section] = {
+        "measured_at": datetime.now(tz=UTC).isoformat(timespec="seconds"),
+        "processors": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        # What else ran: a machine with nothing else to do begins near 0.
+        "load_average_before": load_before,
+        "load_average_after": os.getloadavg(),
+        "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
+    }
+    file.write_text(json.dumps(document, indent=1) + "\n")
 
 
 def _value(figure: Figure) -> str:
