@@ -1,0 +1,22 @@
+"""A document may hold megabytes: it is read where it is asked for, and not beside a part."""
+
+from sqlalchemy import inspect
+
+from service.database import Database
+from service.results import access, repository
+from service.results.schemas import EdgeRuleRead
+
+
+def test_a_result_is_found_without_its_document(database: Database, job_id: str) -> None:
+    with database.snapshot() as session:
+        _, result = access.estimation_of(session, job_id)
+        assert "document" in inspect(result).unloaded
+
+
+def test_the_head_of_a_graph_is_that_of_the_document(database: Database, job_id: str) -> None:
+    with database.snapshot() as session:
+        names, edge_rule = repository.graph_head(session, job_id)
+        _, result = access.result_of(session, job_id)
+        assert names == result.document["names"]
+        assert edge_rule == result.document["edge_rule"]
+    EdgeRuleRead.model_validate(edge_rule)
