@@ -49,6 +49,9 @@ def configure(process: str) -> None:
         logger.propagate = True
     for name in ("service", "worker", "uvicorn.error"):
         logging.getLogger(name).setLevel(logging.INFO)
+    # Celery's pool tells of lost processes here, past the root logger.
+    pool = logging.getLogger("multiprocessing")
+    pool.handlers, pool.propagate = [handler], False
     # Requests are logged by `service.request_log`, with their ids.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
 
