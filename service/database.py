@@ -1,7 +1,6 @@
 """Connections and transactions on SQLite and PostgreSQL."""
 
 import copy
-import errno
 import json
 import sqlite3
 import threading
@@ -31,7 +30,6 @@ CONNECT_SECONDS = 5
 # After which a connection to a host that has vanished, without a word, is given up. A query that
 # takes longer is none of ours; what it waits for is acknowledged meanwhile all the same.
 SILENCE_SECONDS = 20
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Record(DeclarativeBase):
@@ -76,17 +74,6 @@ class Database:
     def dispose(self) -> None:
         """Close every pooled connection."""
         self.engine.dispose()
-
-
-def is_storage_full(error: Exception) -> bool:
-    """Return whether the database, or a file, has no room left to grow."""
-    if isinstance(error, OSError):
-        return error.errno in _NO_ROOM
-    cause = getattr(error, "orig", None)
-    is_full_on_postgresql = getattr(cause, "sqlstate", None) == "53100"
-    # SQLite calls it a failed write where a quota, or a limit of file sizes, is reached.
-    is_at_limit = getattr(cause, "sqlite_errorname", None) == "SQLITE_IOERR_WRITE"
-    return is_full_on_postgresql or is_at_limit or "database or disk is full" in str(cause)
 
 
 # A NaN that got this far is a mistake to be found here, not by a client's JSON parser.

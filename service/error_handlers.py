@@ -13,7 +13,6 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import logs, security_headers
-from service.database import is_storage_full
 from service.problems import (
     KINDS,
     MEDIA_TYPE,
@@ -22,6 +21,7 @@ from service.problems import (
     ProblemItem,
     problem_document,
 )
+from service.storage_full import is_storage_full
 from service.validation_items import validation_items
 
 RETRY_AFTER_SECONDS = "5"

@@ -161,7 +161,7 @@ class Journal:
             return
         if len(self._entries) == self.num_taken:
             # All that was known has been taken, and what follows is to find things as they were.
-            for holder, state in zip(self._holders, self._states, strict=False):
+            for holder, state in zip(self._holders, self._states, strict=True):
                 holder.restore(state)
         else:
             self._states = [holder.state() for holder in self._holders]

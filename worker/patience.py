@@ -8,7 +8,7 @@ from typing import TypeVar
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.database import is_storage_full
+from service.storage_full import is_storage_full
 
 T = TypeVar("T")
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import assert_never
 
 from service import logs
-from service.database import Database, is_storage_full
+from service.database import Database
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.problems import Problem, ProblemCode
 from service.results.outcome import Outcome
+from service.storage_full import is_storage_full
 from worker import work
 from worker.endings import (
     Divided,

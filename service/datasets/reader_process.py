@@ -6,7 +6,6 @@ The program itself reads nothing but a table of its own, once, so that what the 
 up (0.2 s) is there for all; then it forks.
 """
 
-import errno
 import os
 import resource
 import signal
@@ -33,9 +32,9 @@ from service.datasets.reading import ReadDataset, read_dataset
 from service.datasets.refusals import too_large
 from service.datasets.stored_table import to_parquet
 from service.problems import ProblemCode, ProblemError
+from service.storage_full import is_storage_full
 
 _PREVIEW_ROWS = 5
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main() -> None:
@@ -100,10 +99,11 @@ def _outcome(
     except MemoryError:
         pass  # what filled the memory is freed before the answer is made
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if not is_storage_full(error):
             return Mistake(traceback=traceback.format_exc())
         return Refusal.of(ProblemError(ProblemCode.STORAGE_FULL, "No room to store the table."))
-    except Exception:  # noqa: BLE001  (ours, whatever it is: the API logs it and answers 500)
+    # Whatever it is, it is a mistake of ours that the API has to log: this process ends unheard.
+    except Exception:  # noqa: BLE001 - see above
         return Mistake(traceback=traceback.format_exc())
     return Refusal.of(
         too_large(

@@ -1,12 +1,12 @@
 """An API process that is killed takes no accepted job with it."""
 
-import threading
 import time
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.faults.clients import Clients
 from tests.faults.stack import Stack, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
@@ -16,31 +16,19 @@ NUM_CLIENTS = 8
 NUM_BEFORE, NUM_AFTER = 40, 40
 
 
-class Storm:
+class Storm(Clients):
     """Clients that submit as fast as they are answered and note what was accepted."""
 
     def __init__(self, url: str, body: Any) -> None:
-        self.accepted: list[str] = []
+        super().__init__(NUM_CLIENTS)
         self.other_statuses: set[int] = set()
         self.num_broken = 0
         self._url = url
         self._body = body
-        self._ending = threading.Event()
-        self._clients = [threading.Thread(target=self._submit) for _ in range(NUM_CLIENTS)]
 
-    def __enter__(self) -> "Storm":
-        for client in self._clients:
-            client.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ending.set()
-        for client in self._clients:
-            client.join()
-
-    def _submit(self) -> None:
+    def use(self) -> None:
         with httpx.Client(base_url=self._url, timeout=20, trust_env=False) as http:
-            while not self._ending.is_set():
+            while not self.ending.is_set():
                 try:
                     answer = http.post("/v1/jobs", json=self._body)
                 except httpx.TransportError:

@@ -54,7 +54,7 @@ def skew_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the library that shows a process another time of day."""
     compiler = shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
-        pytest.skip("a clock is skewed on Linux only, with a C compiler")
+        pytest.skip("showing a process another time needs Linux, and a C compiler for the library")
     folder = tmp_path_factory.mktemp("skew")
     source, library = folder / "skew.c", folder / "skew.so"
     source.write_text(SKEW)

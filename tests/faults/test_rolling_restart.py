@@ -2,7 +2,6 @@
 
 import itertools
 import signal
-import threading
 import time
 from typing import Any
 
@@ -10,6 +9,7 @@ import httpx
 import pytest
 
 from tests.embedded_postgres import free_port
+from tests.faults.clients import Clients
 from tests.faults.stack import Stack, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
@@ -17,31 +17,19 @@ pytestmark = [pytest.mark.integration, pytest.mark.faults]
 NUM_CLIENTS = 4
 
 
-class Load:
+class Load(Clients):
     """Clients that submit and poll at two addresses, as through a balancer: next if cut off."""
 
     def __init__(self, urls: list[str], body: Any) -> None:
-        self.accepted: list[str] = []
+        super().__init__(NUM_CLIENTS)
         self.statuses: set[int] = set()
         self._urls = urls
         self._body = body
-        self._ending = threading.Event()
-        self._clients = [threading.Thread(target=self._use) for _ in range(NUM_CLIENTS)]
 
-    def __enter__(self) -> "Load":
-        for client in self._clients:
-            client.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ending.set()
-        for client in self._clients:
-            client.join()
-
-    def _use(self) -> None:
+    def use(self) -> None:
         services = [httpx.Client(base_url=url, timeout=20, trust_env=False) for url in self._urls]
         for service in itertools.cycle(services):
-            if self._ending.is_set():
+            if self.ending.is_set():
                 break
             try:
                 answer = service.post("/v1/jobs", json=self._body)

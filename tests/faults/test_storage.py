@@ -95,11 +95,13 @@ def test_a_result_that_sqlite_has_no_room_for_fails_the_job_and_leaves_nothing(
 def small_disk(postgres_server: str) -> Iterator[str]:
     """Yield a folder of the PostgreSQL server's user on a disk of 16 megabytes."""
     if os.geteuid() != 0:
-        pytest.skip("only root may mount a small disk")
+        pytest.skip("mounting a small disk, to be filled, needs root")
     with connect(postgres_server) as connection:
         data_folder = Path(connection.execute("SHOW data_directory").fetchone()[0])
     if not data_folder.exists():
-        pytest.skip("the PostgreSQL server runs on another machine")
+        pytest.skip(
+            "the given PostgreSQL server runs on another machine, whose disk cannot be filled"
+        )
     options = f"size=16m,mode=700,uid={data_folder.stat().st_uid}"
     with tempfile.TemporaryDirectory(prefix="vnce-disk-") as folder:
         Path(folder).chmod(0o755)

@@ -11,6 +11,7 @@ import torch
 
 from service import logs
 from service.database import Database
+from service.identifiers import new_id
 from service.jobs import checkpoints, leases, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
@@ -99,7 +100,7 @@ def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_th
 def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
     make_keeper: MakeKeeper, claim: Claim, database: Database
 ) -> None:
-    stale = replace(claim, token="lease_another")  # noqa: S106 - names no secret
+    stale = replace(claim, token=new_id("lease"))
     with make_keeper(claim=stale, checkpoint_seconds=0.01) as keeper:
         time.sleep(0.02)
         keeper.report(replace(step(0.25), journal=Journal()))

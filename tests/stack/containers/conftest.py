@@ -262,7 +262,7 @@ class Stack:
 
 def _tmpfs(service: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return the mounts of the `tmpfs` and `shm_size` of a service; Docker's size is 64m."""
-    shared = ("tmpfs", service.get("shm_size", "64m"), "/dev/shm")  # noqa: S108 - in a container
+    shared = ("tmpfs", service.get("shm_size", "64m"), "/dev/shm")
     paths = (entry.partition(":size=") for entry in service["tmpfs"])
     return [shared, *(("tmpfs", size or "50%", path) for path, _, size in paths)]
 
@@ -274,7 +274,7 @@ def build(stage: list[tuple[str, str]], folder: Path) -> Path:
     venv.mkdir()
     settings = {name: text for name, text in os.environ.items() if name.startswith("PIP_")}
     environment = {**settings, "PATH": f"{sys.prefix}/bin:{SYSTEM_PATH}"}
-    mounts = [("tmpfs", "50%", "/tmp"), *shown(sys.base_prefix, sys.prefix)]  # noqa: S108 - its own
+    mounts = [("tmpfs", "50%", "/tmp"), *shown(sys.base_prefix, sys.prefix)]
     mounts += [("rw", source, "/source"), ("rw", venv, "/venv")]
     image = Image(0, environment, mounts, folder="/source")
     for number, (instruction, arguments) in enumerate(stage):

@@ -13,7 +13,7 @@ STORES = ["postgres", "redis"]
 TABLE = Path(__file__).parents[3] / "worker" / "data" / "sachs.csv"
 NUMERICAL = ["numpy", "torch", "scipy", "sklearn", "pandas", "celery", "matplotlib", "networkx"]
 READ_ONLY = ["/", "/etc", "/usr", "/venv", "/proc/sys/kernel", "/sys", "/dev"]
-WRITABLE = ["/tmp", "/dev/shm"]  # noqa: S108 - in a container
+WRITABLE = ["/tmp", "/dev/shm"]
 UNITS = {"m": 2**20, "g": 2**30}
 
 
