@@ -141,7 +141,8 @@ class Journal:
     def value(self, compute: Callable[[], Tensor]) -> Tensor:
         """Return what `compute` returns, from an earlier fit if that had it.
 
-        Runs within `compute` leave no entries: it is done as a whole or not at all.
+        Runs within `compute` leave no entries: it is done as a whole or not at all. It must not
+        raise where the fit goes on afterwards: later entries would be taken for its own.
         """
         self._run_at = len(self._entries)
         if self._earlier and isinstance(self._earlier[-1], ValueEntry):
@@ -150,8 +151,10 @@ class Journal:
             self.num_taken += 1
         else:
             self._is_within_value = True
-            entry = ValueEntry(compute())
-            self._is_within_value = False
+            try:
+                entry = ValueEntry(compute())
+            finally:
+                self._is_within_value = False
         self._add(entry)
         return entry.value
 

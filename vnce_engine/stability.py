@@ -17,7 +17,7 @@ equation (8).
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -108,7 +108,7 @@ def choose_by_stability(
             _refuse_degenerate(setting.problem.observations, rows)
             sample = setting.problem.subsample(rows)
             graphs = partial(_graphs, setting, sample, strengths, most_edges, progress)
-            paths.append(progress.journal.value(graphs))
+            paths.append(_graphs_of(progress.journal.value(partial(_told, graphs))))
         except _FailedSubsampleError as failure:
             failures[str(failure)] += 1
     if reason := _reason_against(rule, len(paths)):
@@ -119,6 +119,24 @@ def choose_by_stability(
 
 class _FailedSubsampleError(Exception):
     """A half-sample that has no graph; the message is the cause."""
+
+
+def _told(compute: Callable[[], Tensor]) -> Tensor:
+    """Return the graphs that `compute` returns, or the cause of its failure, uint8 (characters,).
+
+    For the journal, in which a half-sample that failed has its place too.
+    """
+    try:
+        return compute()
+    except _FailedSubsampleError as failure:
+        return torch.tensor(list(str(failure).encode()), dtype=torch.uint8)
+
+
+def _graphs_of(told: Tensor) -> Tensor:
+    """Return the graphs that `_told` was given; raise `_FailedSubsampleError` if it had none."""
+    if told.dtype == torch.uint8:
+        raise _FailedSubsampleError(bytes(told.tolist()).decode())
+    return told
 
 
 def _halves(num_rows: int, rule: StabilityRule, setting: Setting) -> Iterator[Tensor]:

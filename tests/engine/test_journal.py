@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from vnce_engine import stability
 from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.journal import Journal, RunEntry, UnusableJournalError
 from vnce_engine.result import FitStep
@@ -224,3 +225,36 @@ def test_a_journal_with_any_byte_changed_or_cut_off_is_refused() -> None:
         for damaged in (bytes(changed), whole[:position]):
             with pytest.raises(UnusableJournalError):
                 Journal.load(damaged)
+
+
+@pytest.mark.slow
+def test_half_samples_that_fail_keep_their_place(
+    table: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some of the twelve fail, which ones is told by the first of their rows.
+    halves: list[Any] = []
+
+    def fail_some(setting: Any, sample: Any, *others: Any) -> torch.Tensor:
+        halves.append(sample)
+        if int(sample.data[0].owner[0]) in failing:
+            raise stability._FailedSubsampleError("not this one")
+        return graphs(setting, sample, *others)
+
+    graphs = stability._graphs
+    failing: set[int] = set()
+    monkeypatch.setattr(stability, "_graphs", fail_some)
+
+    def fit(**how: Any) -> TruncatedGaussianVNCE:
+        choices = {**L1, "selection": "stability", "n_subsamples": 12, "random_state": 1}
+        return TruncatedGaussianVNCE(**choices).fit(table, **how)
+
+    fit()
+    failing = {int(halves[at].data[0].owner[0]) for at in (1, 4)}
+    stored: list[bytes] = []
+    whole = fit(on_step=lambda step: stored.append(step.journal.dump()))
+    assert 2 <= whole.stability_.n_failed < whole.stability_.n_ok
+    for content in stored[:: len(stored) // 4]:
+        resumed = fit(journal=Journal.load(content))
+        assert resumed.stability_.failures == whole.stability_.failures
+        assert resumed.stability_.n_ok == whole.stability_.n_ok
+        assert_alike(resumed, whole)
