@@ -1,6 +1,5 @@
 """One fit from observations to a result: choose the linear term, the penalty, then estimate."""
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -18,7 +17,7 @@ from vnce_engine.diagnostics import (
 )
 from vnce_engine.ebic import choose_by_ebic
 from vnce_engine.grid import strengths
-from vnce_engine.journal import Journal
+from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -100,7 +99,8 @@ def fit(
     """
     refuse_unbounded(observations, options)
     journal = journal or Journal()
-    journal.begin_fit(_name_of(observations, options, seed))
+    # It may go on on another device.
+    journal.begin_fit(name_of_fit(observations, replace(options, device="cpu"), seed))
     generator = torch.Generator().manual_seed(seed)
     is_choosing = AUTO in (options.linear, options.penalty)
     problem = Problem.prepare(
@@ -118,18 +118,6 @@ def fit(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return run.result(observations, status)
-
-
-def _name_of(observations: Observations, options: FitOptions, seed: int) -> str:
-    """Return a text that no fit of another table, other options or another seed has.
-
-    A fit may go on on another device.
-    """
-    choices = (observations.values.shape, replace(options, device="cpu"), seed)
-    running = hashlib.sha256(repr(choices).encode())
-    for cells in (observations.values, observations.observed):
-        running.update(cells.numpy(force=True).tobytes())
-    return running.hexdigest()
 
 
 def refuse_unbounded(observations: Observations, options: FitOptions) -> None:

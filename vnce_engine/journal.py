@@ -1,65 +1,44 @@
 """What a fit has done so far, small enough to be stored, so that another process can go on from it.
 
-A fit is a sequence of runs of cycles and of judgements by held-out rows: the same sequence for the
-same table, options and seed. The journal keeps how each ended. A fit that is given the journal of
-an interrupted one goes through the same sequence and takes what is there instead of computing it.
+A fit is a sequence of runs of cycles, of values and of loops: the same sequence for the same table,
+options and seed. The journal keeps how each ended. A fit that is given the journal of an
+interrupted one goes through the same sequence and takes what is there instead of computing it.
 
-While something is chosen, what runs hand on to each other (q, slopes for acceleration) is kept as
-it was after the last of them, and the interrupted run begins again, so that choices come out as
-they would have to the last bit. In the final fit, which may be long and large, only the estimate
-is kept after each cycle: it goes on from there with a new q, to the same end within the tolerance.
+A loop (steps of a stochastic gradient, rounds of imputation, iterations of EM) is kept as the state
+after its last step, generators and chains included, and goes on from there as if nothing had been:
+the end is the same to the last bit. Where a step is long, values within it are kept until it ends.
+
+Runs of cycles, of VNCE's default algorithm, have states of hundreds of megabytes. While something
+is chosen, what runs hand on to each other (q, slopes for acceleration) is kept as it was after the
+last of them, and the interrupted run begins again, so that choices come out as they would have to
+the last bit. In the final fit, which may be long and large, only the estimate is kept after each
+cycle: it goes on from there with a new q, to the same end within the tolerance.
 """
 
 import hashlib
-import io
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
-# What a stored journal begins with, before the SHA-256 of all that follows.
-_FORMAT = b"vnce journal 2\n"
-_HEAD_BYTES = len(_FORMAT) + hashlib.sha256().digest_size
+from vnce_engine import journal_entries
+from vnce_engine.journal_entries import (
+    Content,
+    Entry,
+    LoopEntry,
+    RunEntry,
+    UnusableJournalError,
+    ValueEntry,
+)
+from vnce_engine.observations import Observations
 
-
-class UnusableJournalError(ValueError):
-    """Raised for bytes that are no journal of this version, and for a journal of another fit."""
-
-
-@dataclass(frozen=True)
-class RunEntry:
-    """A run of cycles as it stands."""
-
-    augmented: Tensor
-    """(d + 1, d + 1): the latest estimate."""
-    next_start: Tensor
-    """(d + 1, d + 1): where the next cycle starts."""
-    objective_path: tuple[float, ...]
-    """Of all runs of these cycles so far."""
-    num_cycles: int
-    """Of this run."""
-    noise_at: Tensor
-    """(d + 1, d + 1): the estimate under which the noise rows were last completed."""
-    status: str | None = None
-    """How it ended; None while it goes on."""
-
-
-@dataclass(frozen=True)
-class ValueEntry:
-    """What something came to that is not computed twice."""
-
-    value: Tensor
-
-
-Entry = RunEntry | ValueEntry
+__all__ = ["Holder", "Journal", "RunEntry", "UnusableJournalError", "name_of_fit"]
 
 
 class Holder(Protocol):
-    """Something that runs change and that later runs depend on."""
+    """Something that steps change and that later steps depend on."""
 
     def state(self) -> list[Tensor]:
         """Return what is to be kept; the tensors are not changed afterwards."""
@@ -104,7 +83,7 @@ class Journal:
 
     def move_to(self, device: torch.device) -> None:
         """Bring what is still to be taken to the device on which the fit works."""
-        self._earlier = [_moved(entry, device) for entry in self._earlier]
+        self._earlier = [journal_entries.moved(entry, device) for entry in self._earlier]
         self._states = [[tensor.to(device) for tensor in state] for state in self._states]
 
     def watch(self, holders: Sequence[Holder]) -> None:
@@ -158,6 +137,26 @@ class Journal:
         self._add(entry)
         return entry.value
 
+    def begin_loop(self, loop: Holder) -> Callable[[], None]:
+        """Bring `loop` to where an earlier fit left it, and keep where it is from now on.
+
+        Call what is returned after each step, when `loop` has the state to go on from: values kept
+        within the step are then forgotten. A loop may also be restored to the state after its last
+        step; it has to see by itself that it is over.
+        """
+        if self._earlier and isinstance(self._earlier[-1], LoopEntry):
+            entry = self._earlier.pop()
+            assert isinstance(entry, LoopEntry)
+            loop.restore(list(entry.state()))
+            self.num_taken += 1
+        self._entries.append(LoopEntry(loop.state))
+        position = len(self._entries)
+
+        def end_step() -> None:
+            del self._entries[position:]
+
+        return end_step
+
     def _add(self, entry: Entry) -> None:
         self._entries[self._run_at :] = [entry]
         if self._earlier:
@@ -172,77 +171,24 @@ class Journal:
     def dump(self) -> bytes:
         """Return all that is known, entries still to be taken included."""
         entries = [*self._entries, *reversed(self._earlier)]
-        arrays: dict[str, np.ndarray] = {}
-        described = []
-        for position, entry in enumerate(entries):
-            match entry:
-                case RunEntry():
-                    arrays[f"{position}.augmented"] = entry.augmented.cpu().numpy()
-                    arrays[f"{position}.next_start"] = entry.next_start.cpu().numpy()
-                    arrays[f"{position}.noise_at"] = entry.noise_at.cpu().numpy()
-                    arrays[f"{position}.objective_path"] = np.array(entry.objective_path)
-                    described.append({"num_cycles": entry.num_cycles, "status": entry.status})
-                case ValueEntry():
-                    arrays[f"{position}.value"] = entry.value.cpu().numpy()
-                    described.append({})
-        for number, state in enumerate(self._states):
-            arrays.update({f"state.{number}.{i}": t.cpu().numpy() for i, t in enumerate(state)})
-        sizes = [len(state) for state in self._states]
-        header = {"made_for": self._made_for, "entries": described, "states": sizes}
-        arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        content = buffer.getbuffer()
-        return b"".join((_FORMAT, hashlib.sha256(content).digest(), content))
+        return journal_entries.to_bytes(Content(self._made_for, entries, self._states))
 
     @classmethod
-    def load(cls, content: bytes) -> Self:
+    def load(cls, stored: bytes) -> Self:
         """Return the journal for a fit that is to go on from what `dump` returned.
 
         Raises `UnusableJournalError`.
         """
-        head, body = content[:_HEAD_BYTES], memoryview(content)[_HEAD_BYTES:]
-        if head != _FORMAT + hashlib.sha256(body).digest():
-            raise UnusableJournalError("these bytes are no journal of this version, or damaged")
-        with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-            header = json.loads(arrays["header"].tobytes())
-            entries = [
-                _read(arrays, position, described)
-                for position, described in enumerate(header["entries"])
-            ]
-            states = [
-                [torch.from_numpy(arrays[f"state.{number}.{i}"]) for i in range(size)]
-                for number, size in enumerate(header["states"])
-            ]
-        return cls(entries, states, header["made_for"])
+        content = journal_entries.from_bytes(stored)
+        return cls(content.entries, content.states, content.made_for)
 
 
-def _moved(entry: Entry, device: torch.device) -> Entry:
-    match entry:
-        case ValueEntry():
-            return ValueEntry(entry.value.to(device))
-        case RunEntry():
-            return replace(
-                entry,
-                augmented=entry.augmented.to(device),
-                next_start=entry.next_start.to(device),
-                noise_at=entry.noise_at.to(device),
-            )
+def name_of_fit(observations: Observations, choices: object, seed: int) -> str:
+    """Return a text that no fit of another table, other choices or another seed has.
 
-
-def _read(
-    arrays: "np.lib.npyio.NpzFile", position: int, described: dict[str, int | str | None]
-) -> Entry:
-    def tensor(name: str) -> Tensor:
-        return torch.from_numpy(arrays[f"{position}.{name}"])
-
-    if "num_cycles" not in described:
-        return ValueEntry(tensor("value"))
-    return RunEntry(
-        augmented=tensor("augmented"),
-        next_start=tensor("next_start"),
-        objective_path=tuple(tensor("objective_path").tolist()),
-        noise_at=tensor("noise_at"),
-        num_cycles=int(described["num_cycles"] or 0),
-        status=None if described["status"] is None else str(described["status"]),
-    )
+    `choices` are told apart by their `repr`.
+    """
+    running = hashlib.sha256(repr((observations.values.shape, choices, seed)).encode())
+    for cells in (observations.values, observations.observed):
+        running.update(cells.numpy(force=True).tobytes())
+    return running.hexdigest()
