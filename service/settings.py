@@ -48,6 +48,12 @@ class Settings(BaseSettings):
     max_unfinished_jobs: int = Field(
         default=10_000, gt=0, description="Jobs of one key that may wait or run at a time."
     )
+    max_running_jobs: int | None = Field(
+        default=None,
+        gt=0,
+        description="Jobs of one tenant that workers may hold at a time, parts of jobs included; "
+        "others wait. The same for every process.",
+    )
 
     max_body_bytes: int = Field(
         default=64 * 2**20, gt=0, description="Largest data set that is read, in bytes."

@@ -98,7 +98,7 @@ def get_status(database: WholeDatabaseDep, settings: SettingsDep) -> StatusRead:
     if ready.database is not DatabaseState.CURRENT:
         return StatusRead(version=version, readiness=ready, queue=None, processes=None)
     with database.snapshot() as session:
-        waiting = queue.look(session)
+        waiting = queue.look(session, settings.max_running_jobs)
         seen = presence.sightings(session)
     return StatusRead(
         version=version,

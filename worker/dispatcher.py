@@ -63,7 +63,7 @@ class Dispatcher:
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def send_pending(self) -> None:
-        """Send every message of the outbox and delete what the broker has taken.
+        """Send every message that has a place and delete what the broker has taken.
 
         No transaction is open while a message travels: a broker that hangs must not hold a lock
         that submissions wait for. Raises what the broker raises; unsent messages stay.
@@ -112,7 +112,7 @@ class Dispatcher:
 
     def _reserve(self) -> list[outbox.WakeUp]:
         with self._database.transaction() as session:
-            return outbox.reserve(session, BATCH_SIZE)
+            return outbox.reserve(session, BATCH_SIZE, self._settings.max_running_jobs)
 
 
 def main() -> None:

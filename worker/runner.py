@@ -56,7 +56,7 @@ def run_job(
     """
     claim = patiently(lambda: _claim(database, job_id, settings), settings.finish_seconds)
     if claim is None:
-        logger.info("job %s: nothing to do, it has ended or another worker has it", job_id)
+        logger.info("job %s: it has ended, is another worker's, or has to wait", job_id)
         return
     with logs.bound(job_id=job_id, attempt=claim.attempt, request_id=claim.request_id):
         logger.info("job %s: attempt %d begins", job_id, claim.attempt)
@@ -69,7 +69,7 @@ def run_job(
 
 def _claim(database: Database, job_id: str, settings: WorkerSettings) -> Claim | None:
     with database.transaction() as session:
-        return leases.claim(session, job_id, settings.lease_seconds)
+        return leases.claim(session, job_id, settings.lease_seconds, settings.max_running_jobs)
 
 
 def _attempt(

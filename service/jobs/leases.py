@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, case, null, update
+from sqlalchemy import ColumnElement, Update, case, exists, null, select, true, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
 from service.identifiers import new_id
-from service.jobs import family, outbox
-from service.jobs.records import JobRecord, JobState
+from service.jobs import family, outbox, places
+from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs import JobSpec, spec_of
 from service.metrics import job_counts
 from service.problems import Problem
@@ -70,20 +70,21 @@ class Heartbeat:
     cancel_requested: bool
 
 
-def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
+def claim(
+    session: Session, job_id: str, lease_seconds: float, most_running: int | None = None
+) -> Claim | None:
     """Take the job if it waits, or if its worker's lease has run out; None if it cannot be had.
 
-    A job that was split into parts can be had when all of them have ended.
+    A job that was split into parts can be had when all of them have ended. If workers hold
+    `most_running` other jobs of its tenant it waits on, and so does its message: see `places`.
     """
     token = new_id("lease")
     has_run_out = (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
+    has_place = true() if most_running is None else places.is_one_free(most_running)
+    if most_running is not None:
+        places.lock(session, job_id)
     taken = session.execute(
-        _update(
-            JobRecord.id == job_id,
-            JobRecord.attempt < JobRecord.max_attempts,
-            JobRecord.cancel_requested_at.is_(None),
-            family.waits() | has_run_out,
-        )
+        _update(*_is_to_be_run(job_id), family.waits() | has_run_out, has_place)
         .values(
             state=JobState.RUNNING,
             attempt=JobRecord.attempt + 1,
@@ -106,6 +107,8 @@ def claim(session: Session, job_id: str, lease_seconds: float) -> Claim | None:
         )
     ).one_or_none()
     if taken is None:
+        if most_running is not None:
+            _put_message_back(session, job_id)
         return None
     job_counts.claimed(session, taken.kind)
     return Claim(
@@ -256,6 +259,21 @@ def _end(session: Session, job_id: str, token: str, state: JobState, **values: A
 def _update(*conditions: ColumnElement[bool]) -> Update:
     # Sessions here hold no job objects that could go stale, so nothing is synchronised.
     return update(JobRecord).where(*conditions).execution_options(synchronize_session=False)
+
+
+def _put_message_back(session: Session, job_id: str) -> None:
+    """Write the message of a job again that waits, but for a place; one at most is to be sent."""
+    has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
+    waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), family.waits(), ~has_message)
+    outbox.announce(session, session.scalars(waiting).all())
+
+
+def _is_to_be_run(job_id: str) -> tuple[ColumnElement[bool], ...]:
+    return (
+        JobRecord.id == job_id,
+        JobRecord.attempt < JobRecord.max_attempts,
+        JobRecord.cancel_requested_at.is_(None),
+    )
 
 
 def _is_held(job_id: str, token: str) -> tuple[ColumnElement[bool], ...]:

@@ -4,6 +4,7 @@ A message holds a job's id and nothing else. It may be sent twice or for a job t
 the claim decides, the message only hints.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
+from service.jobs import places
 from service.jobs.records import JobRecord, OutboxRecord
 
 # How long the messages of a dispatcher that was killed before it had sent them wait for another.
@@ -44,29 +46,46 @@ def wake(session: Session, job_ids: Sequence[str]) -> None:
         )
 
 
-def pending(session: Session, limit: int) -> list[WakeUp]:
+def pending(session: Session, limit: int, most_running: int | None = None) -> list[WakeUp]:
     """Return the oldest messages that no dispatcher is about to send, at most `limit`.
 
-    On PostgreSQL they stay locked until the transaction ends, and another dispatcher passes
-    over them.
+    Of each tenant's waiting jobs no more than have a place: see `places`. On PostgreSQL the
+    messages stay locked until the transaction ends, and another dispatcher passes over them.
     """
     reserved_until = OutboxRecord.reserved_until
+    used = places.taken(session) if most_running is not None else Counter[str]()
     rows = session.execute(
-        select(OutboxRecord.id, OutboxRecord.job_id)
-        .where(or_(reserved_until.is_(None), reserved_until < now()))
+        select(
+            OutboxRecord.id,
+            OutboxRecord.job_id,
+            JobRecord.tenant,
+            places.needs_one().label("needs_place"),
+        )
+        .join(JobRecord, JobRecord.id == OutboxRecord.job_id)
+        .where(
+            or_(reserved_until.is_(None), reserved_until < now()),
+            places.need_not_wait(used, most_running),
+        )
         .order_by(OutboxRecord.id)
         .limit(limit)
-        .with_for_update(skip_locked=True)
+        .with_for_update(of=OutboxRecord, skip_locked=True)
     )
-    return [WakeUp(id=row.id, job_id=row.job_id) for row in rows]
+    messages: list[WakeUp] = []
+    for row in rows:
+        if most_running is not None and row.needs_place:
+            if used[row.tenant] >= most_running:
+                continue
+            used[row.tenant] += 1
+        messages.append(WakeUp(id=row.id, job_id=row.job_id))
+    return messages
 
 
-def reserve(session: Session, limit: int) -> list[WakeUp]:
+def reserve(session: Session, limit: int, most_running: int | None = None) -> list[WakeUp]:
     """Take the oldest messages for one dispatcher, at most `limit`; others pass over them.
 
     It sends them when this transaction has ended: no lock is held while a message travels.
     """
-    messages = pending(session, limit)
+    messages = pending(session, limit, most_running)
     _set_reservation(session, messages, now() + RESERVATION_SECONDS)
     return messages
 

@@ -1,11 +1,13 @@
 """The queue as its rows tell it: how long it is, how old, and what is being done about it."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.clock import now
+from service.jobs import places
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 
 
@@ -26,8 +28,12 @@ class Queue:
     oldest_outbox_seconds: float
 
 
-def look(session: Session) -> Queue:
-    """Return the queue of this moment; ages are 0 where nothing waits."""
+def look(session: Session, most_running: int | None) -> Queue:
+    """Return the queue of this moment; ages are 0 where nothing waits.
+
+    Messages that wait for a place of their tenant's, of `most_running`, are not among those to be
+    sent.
+    """
     running = JobRecord.state == JobState.RUNNING
     states = session.execute(
         select(
@@ -41,7 +47,13 @@ def look(session: Session) -> Queue:
             ),
         ).where(JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
     ).one()
-    outbox = session.execute(select(func.count(), now() - func.min(OutboxRecord.created_at))).one()
+    used = places.taken(session) if most_running is not None else Counter[str]()
+    outbox = session.execute(
+        select(func.count(), now() - func.min(OutboxRecord.created_at))
+        .select_from(OutboxRecord)
+        .join(JobRecord, JobRecord.id == OutboxRecord.job_id)
+        .where(places.need_not_wait(used, most_running))
+    ).one()
     queued, held, split, expired, oldest = states
     return Queue(
         queued=queued,

@@ -87,7 +87,7 @@ class DatabaseCollector(Collector):
             return
         try:
             with self._database.snapshot() as session:
-                waiting = queue.look(session)
+                waiting = queue.look(session, self._settings.max_running_jobs)
                 seen = presence.sightings(session)
                 totals = counters.totals(session)
         except SQLAlchemyError:

@@ -1,0 +1,92 @@
+"""Places: how many jobs of one tenant workers may hold at a time, where an operator limits that.
+
+Messages for which their tenant has no place stay in the outbox, so that the queue holds no more
+of a tenant's jobs than may run, and others' jobs pass by those that wait. The claim is what keeps
+the limit: should more messages be on their way than there are places, it refuses the job, whose
+message then comes back to the outbox. Parts of a job count; a job that rests on its parts does not.
+"""
+
+from collections import Counter
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, exists, func, or_, select, true
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session, aliased
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.expression import FunctionElement
+
+from service.clock import now
+from service.jobs.records import JobRecord, JobState, OutboxRecord
+
+_UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
+
+
+class lock_until_commit(FunctionElement[Any]):  # noqa: N801 - reads as the SQL function that it is
+    """A lock on a text, which one transaction holds at a time."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(lock_until_commit, "postgresql")
+def _postgresql_lock(element: lock_until_commit, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return f"pg_advisory_xact_lock(hashtextextended({compiler.process(element.clauses)}, 0))"
+
+
+@compiles(lock_until_commit, "sqlite")
+def _sqlite_lock(element: lock_until_commit, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return "0"  # a transaction that writes is alone
+
+
+def lock(session: Session, job_id: str) -> None:
+    """Let claims of the jobs of this one's tenant wait until the session's transaction ends.
+
+    Two that count at the same moment would else both take the last place.
+    """
+    tenant = select(lock_until_commit(JobRecord.tenant)).where(JobRecord.id == job_id)
+    session.execute(tenant).all()
+
+
+def is_one_free(most: int) -> ColumnElement[bool]:
+    """Return the condition that workers hold fewer than `most` other jobs of a job's tenant."""
+    other = aliased(JobRecord)
+    held = (
+        select(func.count())
+        .select_from(other)
+        .where(
+            other.tenant == JobRecord.tenant,
+            other.state == JobState.RUNNING,
+            other.lease_token.is_not(None),
+            other.id != JobRecord.id,
+        )
+    )
+    return held.scalar_subquery() < most
+
+
+def taken(session: Session) -> Counter[str]:
+    """Return how many places each tenant uses: jobs held, and waiting ones with a sent message."""
+    is_unsent = exists().where(
+        OutboxRecord.job_id == JobRecord.id,
+        or_(OutboxRecord.reserved_until.is_(None), OutboxRecord.reserved_until < now()),
+    )
+    is_sent = (JobRecord.state == JobState.QUEUED) & ~is_unsent
+    is_held = (JobRecord.state == JobState.RUNNING) & JobRecord.lease_token.is_not(None)
+    rows = session.execute(
+        select(JobRecord.tenant, func.count().label("number"))
+        .where(JobRecord.state.in_(_UNFINISHED), is_sent | is_held)
+        .group_by(JobRecord.tenant)
+    )
+    return Counter({row.tenant: row.number for row in rows})
+
+
+def needs_one() -> ColumnElement[bool]:
+    """Return the condition that a job has not ended and is not in a worker's hands."""
+    return JobRecord.state.in_(_UNFINISHED) & JobRecord.lease_token.is_(None)
+
+
+def need_not_wait(used: Counter[str], most: int | None) -> ColumnElement[bool]:
+    """Return the condition that a job's tenant has a free place, or that the job needs none."""
+    if most is None:
+        return true()
+    full = [tenant for tenant, number in used.items() if number >= most]
+    return JobRecord.tenant.not_in(full) | ~needs_one()

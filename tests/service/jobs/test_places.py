@@ -1,0 +1,191 @@
+"""No tenant's jobs are held by more workers than they may be, and none is forgotten for it."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import func, select, update
+
+from service.clock import now
+from service.database import Database
+from service.jobs import leases, outbox, queue, reaping, repository
+from service.jobs.leases import Claim
+from service.jobs.records import JobRecord, JobState, OutboxRecord
+
+AddJob = Callable[..., str]
+LEASE = 30.0
+
+
+def claim(database: Database, job_id: str, most: int | None = 2) -> Claim | None:
+    with database.transaction() as session:
+        return leases.claim(session, job_id, LEASE, most)
+
+
+def send(database: Database, most: int | None = 2, limit: int = 100) -> list[str]:
+    """Do a dispatcher's round; return the jobs whose messages it sends."""
+    with database.transaction() as session:
+        messages = outbox.reserve(session, limit, most)
+    with database.transaction() as session:
+        outbox.sent(session, [message.id for message in messages])
+    return [message.job_id for message in messages]
+
+
+def succeed(database: Database, taken: Claim | None) -> None:
+    assert taken is not None
+    with database.transaction() as session:
+        assert leases.succeed(session, taken.job_id, taken.token)
+
+
+def num_messages(database: Database, job_id: str) -> int | None:
+    with database.snapshot() as session:
+        return session.scalar(select(func.count()).where(OutboxRecord.job_id == job_id))
+
+
+@pytest.fixture
+def everyone(database: Database) -> Iterator[Database]:
+    """Yield the door of dispatchers and claims, to the rows of all tenants."""
+    opened = Database(database.engine.url.render_as_string(hide_password=False))
+    yield opened
+    opened.dispose()
+
+
+def test_no_more_messages_are_sent_than_there_are_places(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(5)]
+    assert send(everyone) == jobs[:2]
+    assert send(everyone) == []
+    first = claim(everyone, jobs[0])
+    assert send(everyone) == []
+    succeed(everyone, first)
+    assert send(everyone) == [jobs[2]]
+
+
+def test_jobs_of_others_pass_by_those_that_wait_for_a_place(
+    everyone: Database, add_job: AddJob
+) -> None:
+    mine = [add_job() for _ in range(5)]
+    other = add_job(tenant="other")
+    # The first batch is full of mine, of which two have a place.
+    assert send(everyone, limit=5) == mine[:2]
+    assert send(everyone, limit=5) == [other]
+
+
+def test_without_a_limit_all_are_sent(everyone: Database, add_job: AddJob) -> None:
+    jobs = [add_job() for _ in range(5)]
+    assert send(everyone, most=None) == jobs
+
+
+def test_a_job_without_a_place_is_refused_and_its_message_comes_back(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(3)]
+    assert send(everyone, most=None) == jobs
+    held = [claim(everyone, job_id) for job_id in jobs[:2]]
+    assert claim(everyone, jobs[2]) is None
+    assert claim(everyone, jobs[2]) is None
+    assert num_messages(everyone, jobs[2]) == 1
+    assert send(everyone) == []
+    succeed(everyone, held[0])
+    assert send(everyone) == [jobs[2]]
+    assert claim(everyone, jobs[2]) is not None
+
+
+def test_a_tenant_that_uses_its_places_takes_none_from_another(
+    everyone: Database, add_job: AddJob
+) -> None:
+    for job_id in [add_job(), add_job()]:
+        assert claim(everyone, job_id) is not None
+    assert claim(everyone, add_job()) is None
+    assert claim(everyone, add_job(tenant="other")) is not None
+
+
+def test_a_job_that_has_ended_or_is_cancelled_gets_no_message_back(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(3)]
+    send(everyone, most=None)
+    held = [claim(everyone, job_id) for job_id in jobs[:2]]
+    assert claim(everyone, jobs[0]) is None
+    with everyone.transaction() as session:
+        repository.request_cancellation(session, jobs[2])
+    assert claim(everyone, jobs[2]) is None
+    succeed(everyone, held[0])
+    assert claim(everyone, jobs[0]) is None
+    assert [num_messages(everyone, job_id) for job_id in jobs] == [0, 0, 0]
+
+
+def test_messages_of_cancelled_jobs_do_not_wait_for_a_place(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(6)]
+    assert send(everyone) == jobs[:2]
+    assert [claim(everyone, job_id) is not None for job_id in jobs[:2]] == [True, True]
+    with everyone.transaction() as session:
+        for job_id in jobs[3:]:
+            repository.request_cancellation(session, job_id)
+    assert send(everyone) == jobs[3:]
+    assert num_messages(everyone, jobs[2]) == 1
+
+
+def test_a_job_that_rests_on_its_parts_takes_no_place_and_its_parts_do(
+    everyone: Database, add_job: AddJob
+) -> None:
+    parent = add_job()
+    parts = [add_job(parent_id=parent) for _ in range(3)]
+    with everyone.transaction() as session:
+        is_parent = JobRecord.id == parent
+        resting = update(JobRecord).where(is_parent)
+        session.execute(resting.values(state=JobState.RUNNING, is_split=True))
+    held = [claim(everyone, part) for part in parts]
+    assert [taken is not None for taken in held] == [True, True, False]
+    # It is not yet to be put together: its message must not go round and round.
+    send(everyone, most=None)
+    assert claim(everyone, parent) is None
+    assert num_messages(everyone, parent) == 0
+
+
+def test_what_waits_for_a_place_is_not_taken_for_lost(everyone: Database, add_job: AddJob) -> None:
+    jobs = [add_job() for _ in range(4)]
+    assert send(everyone) == jobs[:2]
+    with everyone.transaction() as session:
+        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        assert reaping.resend_stale(session, 60, num_in_queue=2) == []
+
+
+def test_messages_that_the_broker_has_lost_do_not_keep_their_places(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(4)]
+    assert send(everyone) == jobs[:2]
+    with everyone.transaction() as session:
+        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        assert set(reaping.resend_stale(session, 60, num_in_queue=0)) == set(jobs[:2])
+    # Theirs were written anew, after the others', for which it is now the turn.
+    assert send(everyone) == jobs[2:]
+
+
+def test_messages_that_wait_for_a_place_are_not_told_as_messages_to_be_sent(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(4)]
+    with everyone.transaction() as session:
+        session.execute(update(OutboxRecord).values(created_at=now() - 100))
+    for job_id in jobs[:2]:
+        claim(everyone, job_id)
+    # Theirs, late, are for jobs that are held already.
+    assert send(everyone) == jobs[:2]
+    with everyone.snapshot() as session:
+        limited, free = (queue.look(session, most) for most in (2, None))
+    assert (limited.queued, limited.outbox, limited.oldest_outbox_seconds) == (2, 0, 0.0)
+    assert free.outbox == 2
+    assert free.oldest_outbox_seconds >= 100
+
+
+def test_claims_at_the_same_moment_take_no_more_than_the_places_there_are(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda job_id: claim(everyone, job_id, 3), jobs))
+    assert sum(one is not None for one in taken) == 3
