@@ -6,11 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from vnce_engine.blocks import Block
-from vnce_engine.mean_field import log_ratios
 from vnce_engine.observations import Observations
+from vnce_engine.prepared import RowSample
 from vnce_engine.result import Diagnostics, FitWarning, PenaltyStep, Stability
-from vnce_engine.sample import ContrastiveSample
 from vnce_engine.surface import SurfacePoint
 
 # A class probability that leaves less than this to the other class counts as certain.
@@ -29,7 +27,7 @@ _SMALLEST_EFFECTIVE_SHARE = 0.5
 
 def diagnose(
     observations: Observations,
-    sample: ContrastiveSample,
+    sample: RowSample,
     augmented: Tensor,
     point: SurfacePoint | None,
     inverse_k0: Tensor,
@@ -37,12 +35,10 @@ def diagnose(
     """Return the figures by which to judge an estimate (d + 1, d + 1), columns scaled."""
     precision = augmented[:-1, :-1]
     smallest = smallest_scaled_eigenvalue(precision)
-    data = [block for block in sample.blocks if not block.is_noise]
-    wrong = torch.cat([_wrong_probability(block, augmented, sample.nu) for block in data])
-    shares = [_effective_share(block, augmented) for block in data if block.num_draws > 1]
+    wrong = sample.wrong_probability(augmented)
     return Diagnostics(
         gradient_norm=math.nan if point is None else float(torch.linalg.norm(point.gradient)),
-        effective_sample_size=float(torch.cat(shares).mean()) if shares else None,
+        effective_sample_size=sample.effective_sample_size(augmented),
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
         separated_share=separated_share(wrong),
@@ -51,7 +47,7 @@ def diagnose(
         num_rows=observations.num_rows,
         num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
         num_missing=int((~observations.observed).sum()),
-        num_draws=max(block.num_draws for block in data),
+        num_draws=sample.num_draws,
         noise_ratio=sample.nu,
     )
 
@@ -192,18 +188,3 @@ def stability_warnings(stability: Stability | None) -> tuple[FitWarning, ...]:
     if stability.inclusion is None:
         return (FitWarning("stability-undetermined", f"{failed}. {stability.reason}."),)
     return (FitWarning("half-samples-failed", f"{failed}. Inclusions are shares of the others."),)
-
-
-def _wrong_probability(block: Block, augmented: Tensor, nu: float) -> Tensor:
-    """Return the mean over draws (b,) of the probability of the wrong class."""
-    logits = log_ratios(block, augmented) - math.log(nu)
-    return torch.sigmoid(logits if block.is_noise else -logits).mean(dim=0)
-
-
-def _effective_share(block: Block, augmented: Tensor) -> Tensor:
-    """Return (sum w)² / (k sum w²) for the rows (r,) with missing cells, w = phi / q."""
-    rows = torch.unique(block.column)
-    log_weights = log_ratios(block, augmented)[:, rows]
-    twice_sum = 2 * torch.logsumexp(log_weights, dim=0)
-    sum_of_squares = torch.logsumexp(2 * log_weights, dim=0)
-    return torch.exp(twice_sum - sum_of_squares) / block.num_draws

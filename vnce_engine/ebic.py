@@ -21,7 +21,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, graph_of, num_edges
-from vnce_engine.cycles import Cycles
+from vnce_engine.prepared import RowSampleT
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.result import PenaltyStep
@@ -42,7 +42,7 @@ def extended_bic(
 
 
 def choose_by_ebic(
-    setting: Setting, strengths: Sequence[float], gamma: float, progress: Progress
+    setting: Setting[RowSampleT], strengths: Sequence[float], gamma: float, progress: Progress
 ) -> PenaltyChoice:
     """Fit the graph of every strength anew without a penalty; return the one of least eBIC.
 
@@ -50,10 +50,10 @@ def choose_by_ebic(
     for a fit without a penalty would not be bounded. Raises `ValueError` where none has fewer.
     """
     problem = setting.problem
-    num_rows, num_columns = problem.num_rows, problem.observations.num_columns
+    num_rows, num_columns = problem.num_rows, problem.num_columns
     sample = problem.sample()
-    fit = Cycles(setting.start(), progress)
-    progress.journal.watch((*sample.blocks, fit))
+    fit = setting.cycles(setting.start(), progress)
+    progress.journal.watch((*problem.holders, fit))
     steps: list[PenaltyStep] = []
     refits: list[Tensor] = []
     for position, strength in enumerate(strengths):
@@ -64,7 +64,7 @@ def choose_by_ebic(
         if num_parameters(num_columns, edges) >= num_rows:
             break
         region = setting.region(graph_of(fit.augmented))
-        refit = Cycles(region.project(fit.augmented), progress)
+        refit = setting.cycles(region.project(fit.augmented), progress)
         none = setting.penalty(None, num_rows)
         refit.run(sample, none, region, _REFIT_TOLERANCE, _MAX_CYCLES)
         objective = refit.objective_path[-1] if refit.objective_path else -math.inf

@@ -1,13 +1,12 @@
 """One fit from observations to a result: choose the linear term, the penalty, then estimate."""
 
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Generic, assert_never
 
 import torch
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, Selection
-from vnce_engine.cycles import Cycles
 from vnce_engine.device import chosen_device
 from vnce_engine.diagnostics import (
     diagnose,
@@ -18,14 +17,14 @@ from vnce_engine.diagnostics import (
 from vnce_engine.ebic import choose_by_ebic
 from vnce_engine.grid import strengths
 from vnce_engine.journal import Journal, name_of_fit
-from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind, weakest_safe_strength
+from vnce_engine.prepared import PreparedTable, RowSampleT
 from vnce_engine.problem import NUM_FOLDS, Problem, num_parameters
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.region import Region
 from vnce_engine.result import FitResult, FitStatus, FitWarning, LinearEvidence
-from vnce_engine.selection import choose_by_held_out_rows, choose_linear
+from vnce_engine.selection import choose_by_held_out_rows, choose_linear, trial_penalty
 from vnce_engine.setting import Setting
 from vnce_engine.stability import StabilityRule, choose_by_stability
 
@@ -102,17 +101,31 @@ def fit(
     # It may go on on another device.
     journal.begin_fit(name_of_fit(observations, replace(options, device="cpu"), seed))
     generator = torch.Generator().manual_seed(seed)
-    is_choosing = AUTO in (options.linear, options.penalty)
     problem = Problem.prepare(
         observations.to(chosen_device(options.device)),
-        NUM_FOLDS if is_choosing else 1,
+        num_folds(options),
         options.noise_ratio,
         options.noise_draws,
         generator,
         options.noise_scale,
     )
     journal.move_to(problem.scale.device)
-    run = _Run(problem, options, Progress(on_step, journal))
+    return fit_prepared(problem, observations, options, Progress(on_step, journal))
+
+
+def num_folds(options: FitOptions) -> int:
+    """Return the number of parts that rows are dealt to: one where nothing is chosen by them."""
+    return NUM_FOLDS if AUTO in (options.linear, options.penalty) else 1
+
+
+def fit_prepared(
+    problem: PreparedTable[RowSampleT],
+    observations: Observations,
+    options: FitOptions,
+    progress: Progress,
+) -> FitResult:
+    """Estimate the model of a `problem` made of `observations`: the path of all models."""
+    run = _Run(problem, options, progress)
     try:
         status = run.complete()
     except FitCancelledError:
@@ -148,10 +161,12 @@ def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
         )
 
 
-class _Run:
+class _Run(Generic[RowSampleT]):
     """The state of one fit; every attribute holds its latest value, also after a cancellation."""
 
-    def __init__(self, problem: Problem, options: FitOptions, progress: Progress) -> None:
+    def __init__(
+        self, problem: PreparedTable[RowSampleT], options: FitOptions, progress: Progress
+    ) -> None:
         self._options = options
         self._progress = progress
         linear = "zero" if options.linear == AUTO else options.linear
@@ -159,17 +174,32 @@ class _Run:
         self._linear_evidence: LinearEvidence | None = None
         self._strength = None if isinstance(options.penalty, str) else options.penalty
         self._choice: PenaltyChoice | None = None
-        self._cycles = Cycles(self._setting.start(), progress)
+        self._cycles = self._setting.cycles(self._setting.start(), progress)
         self._sample = problem.sample()
 
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
         progress = self._progress
+        self._bring_noise_nearer()
         start, done = self._choose_all()
         progress.enter("fit", done, 1.0)
         progress.journal.watch(())
-        self._cycles = Cycles(start, progress)
+        self._cycles = self._setting.cycles(start, progress)
         return self._estimate()
+
+    def _bring_noise_nearer(self) -> None:
+        """Let the noise learn from a first fit, where the model's noise does."""
+        setting = self._setting
+        num_rows = setting.problem.num_rows
+        is_known = self._options.penalty != AUTO
+        penalty = (
+            setting.penalty(self._strength, num_rows)
+            if is_known
+            else trial_penalty(setting, num_rows)
+        )
+        problem = setting.problem.with_nearer_noise(penalty, self._progress)
+        self._setting = replace(setting, problem=problem)
+        self._sample = problem.sample()
 
     def _choose_all(self) -> tuple[Tensor, float]:
         """Choose h and the strength where asked to; return where to start, the share of work done.
@@ -182,7 +212,7 @@ class _Run:
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            progress.journal.watch(few_rows.blocks)
+            progress.journal.watch(few_rows.holders)
             linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
@@ -196,12 +226,12 @@ class _Run:
             done = _PENALTY_SHARE
         return start, done
 
-    def _choose(self, few_rows: Problem) -> PenaltyChoice:
+    def _choose(self, few_rows: PreparedTable[RowSampleT]) -> PenaltyChoice:
         options, setting, progress = self._options, self._setting, self._progress
         # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
         if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
             setting = replace(setting, problem=few_rows)
-        progress.journal.watch(setting.problem.blocks)
+        progress.journal.watch(setting.problem.holders)
         grid = options.penalties or strengths(setting, progress)
         match options.selection:
             case Selection.HELD_OUT:
@@ -267,12 +297,14 @@ class _Run:
         path = () if self._choice is None else self._choice.path
         stability = None if self._choice is None else self._choice.stability
         diagnostics = diagnose(
-            observations, self._sample, augmented, cycles.point, problem.inverse_k0(linear)
+            observations,
+            self._sample,
+            augmented,
+            cycles.point,
+            problem.interaction_units(augmented, linear),
         )
         return FitResult(
-            model=TruncatedGaussian.from_augmented(augmented.cpu()).with_columns_scaled(
-                problem.scale.cpu()
-            ),
+            model=problem.model(augmented),
             status=status,
             message=MESSAGES[status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
             objective_path=tuple(cycles.objective_path),

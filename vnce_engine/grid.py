@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import torch
 
-from vnce_engine.cycles import Cycles
 from vnce_engine.penalty import REFERENCE_ROWS, PenaltyKind, weakest_safe_strength
+from vnce_engine.prepared import RowSampleT
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.setting import Setting
@@ -24,7 +24,7 @@ _MAX_CYCLES = 30
 _MARGIN = 1.02
 
 
-def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
+def strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, ...]:
     """Return the grid of a path, from strong to weak."""
     if setting.kind is not PenaltyKind.L1:
         return STRENGTHS
@@ -36,24 +36,24 @@ def strengths(setting: Setting, progress: Progress) -> tuple[float, ...]:
     problem = setting.problem
     share = min(_L1_LARGEST_SHARE, _L1_SHARE / math.sqrt(problem.num_rows))
     grid = [strongest * share ** (step / (_L1_STEPS - 1)) for step in range(_L1_STEPS)]
-    if num_parameters(problem.observations.num_columns) >= problem.num_rows:
+    if num_parameters(problem.num_columns) >= problem.num_rows:
         weakest = weakest_safe_strength(PenaltyKind.L1)
         grid = [strength for strength in grid if strength >= weakest] or [weakest]
     return tuple(grid)
 
 
-def strongest_l1(setting: Setting, progress: Progress) -> float:
+def strongest_l1(setting: Setting[RowSampleT], progress: Progress) -> float:
     """Return a strength that, but for the tolerance of fits, just leaves no interaction.
 
     That is the steepest slope of the objective in any kappa_ij at the best model of independent
     columns, and a little more.
     """
     problem, sample = setting.problem, setting.problem.sample()
-    num_columns = problem.observations.num_columns
+    num_columns = problem.num_columns
     no_edges = problem.scale.new_zeros(num_columns, num_columns, dtype=torch.bool)
     # Any strength will do: without interactions it only switches the diagonal's part on.
     penalty = setting.penalty(1.0, sample.num_rows)
-    independent = Cycles(setting.start(), progress)
+    independent = setting.cycles(setting.start(), progress)
     independent.run(sample, penalty, setting.region(no_edges), _TOLERANCE, _MAX_CYCLES)
     assert independent.point is not None
     surface = replace(

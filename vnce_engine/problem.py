@@ -1,7 +1,7 @@
 """A table made ready for fitting: scaled columns, noise, folds of the contrastive sample."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,11 +9,12 @@ from torch import Tensor
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import Block
+from vnce_engine.cycles import Cycles
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
-from vnce_engine.penalty import Penalty, PenaltyKind
-from vnce_engine.region import Region
+from vnce_engine.prepared import PreparedTable
+from vnce_engine.progress import Progress
 from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_points
 
 # Draws from q for each missing cell of a data row; a noise row has one.
@@ -28,27 +29,18 @@ _MOST_NOISE_ROWS = 600_000
 NOISE_SCALES = (1e-3, 1e3)
 # Parts the rows are split into when something is chosen by held-out rows.
 NUM_FOLDS = 3
-# Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes.
-SMALLEST_DIAGONAL = 0.05
 
 
 @dataclass(frozen=True)
-class Problem:
-    """All that a fit needs besides its options; columns are scaled to mean square 1."""
+class Problem(PreparedTable[ContrastiveSample]):
+    """A non-negative table, columns scaled to mean square 1, against truncated normals."""
 
-    observations: Observations
-    """Rows with something observed, in units of `scale`."""
-    scale: Tensor
-    """(d,): root mean square of each column's observed cells."""
     marginals: ProductTruncatedNormal
     """Truncated normals with the mean and variance of each column."""
     noise: ProductTruncatedNormal
     """The marginals, wider or narrower by the noise scale."""
-    folds: tuple[ContrastiveSample, ...]
     points: Callable[[int], Tensor]
     """Source of uniforms for further noise; the folds have taken the first of them."""
-    generator: torch.Generator
-    """Source of all other draws."""
 
     @classmethod
     def prepare(
@@ -71,21 +63,21 @@ class Problem:
         rows = order.tensor_split(num_folds)
         points = noise_points(scaled.num_columns, noise_draws, generator, scale.device)
         folds = tuple(_sample(scaled, fold, noise, noise_ratio, points, generator) for fold in rows)
-        return cls(scaled, scale, marginals, noise, folds, points, generator)
-
-    @property
-    def num_rows(self) -> int:
-        """Rows with something observed."""
-        return self.observations.num_rows
+        return cls(scaled, scale, folds, generator, marginals, noise, points)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks of all folds."""
         return self.sample().blocks
 
-    def sample(self) -> ContrastiveSample:
-        """Return all folds together."""
-        return ContrastiveSample.joined(self.folds)
+    @property
+    def holders(self) -> tuple[Block, ...]:
+        """The blocks, which hold q's means."""
+        return self.blocks
+
+    def joined(self, samples: Sequence[ContrastiveSample]) -> ContrastiveSample:
+        """Return samples of different rows as one, their blocks shared."""
+        return ContrastiveSample.joined(samples)
 
     def sample_with_more_noise(self) -> ContrastiveSample:
         """Return all folds with up to `FINAL_NOISE_FACTOR` times as much noise, the first kept."""
@@ -122,21 +114,6 @@ class Problem:
         )
         return replace(self, observations=part, folds=samples)
 
-    def without(self, fold: int) -> ContrastiveSample:
-        """Return all folds but one."""
-        return ContrastiveSample.joined(self.folds[:fold] + self.folds[fold + 1 :])
-
-    def penalty(
-        self,
-        strength: float | None,
-        kind: PenaltyKind,
-        linear: str,
-        num_rows: int,
-        barrier_rows: float = 0.0,
-    ) -> Penalty:
-        """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
-        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows, barrier_rows)
-
     def inverse_k0(self, linear: str) -> Tensor:
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
         return inverse_k0(self.observations, linear)
@@ -158,15 +135,14 @@ class Problem:
         model = TruncatedGaussian(torch.diag(precision), mu * precision, log_partition)
         return self.region(linear).project(model.augmented())
 
-    def region(
-        self, linear: str, graph: Tensor | None = None, *, is_definite: bool = False
-    ) -> Region:
-        """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i.
+    def cycles(self, start: Tensor, progress: Progress) -> Cycles:
+        """Return variational EM that is to go on from `start`."""
+        return Cycles(start, progress)
 
-        `graph`, bool (d, d), has the interactions that may differ from zero.
-        """
-        floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
-        return Region(linear == "free", floor, graph, is_definite)
+    def model(self, augmented: Tensor) -> TruncatedGaussian:
+        """Return the estimate in the units of the table that was given."""
+        scaled = TruncatedGaussian.from_augmented(augmented.cpu())
+        return scaled.with_columns_scaled(self.scale.cpu())
 
 
 def _sample(

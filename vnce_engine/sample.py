@@ -1,16 +1,21 @@
 """The contrastive sample: the data, and noise that carries the data's own missingness."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH, Block
-from vnce_engine.mean_field import ceiling
+from vnce_engine.mean_field import ceiling, complete, log_ratios
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
 from vnce_engine.observations import Observations
+from vnce_engine.penalty import PenaltyCurvature
+from vnce_engine.progress import Progress
+from vnce_engine.surface import Curvature
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
 _EDGE = 2.0**-40
@@ -18,6 +23,8 @@ _EDGE = 2.0**-40
 
 # Noise rows a data row in the Hessian, which needs fewer rows than the gradient.
 _CURVATURE_NOISE_RATIO = 4
+# q of held-out rows starts from far away.
+_HELD_OUT_SWEEPS = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,68 @@ class ContrastiveSample:
     def nu(self) -> float:
         """Noise rows a data row."""
         return sum(block.num_rows for block in self.noise) / self.num_rows
+
+    def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+        """Return the sum of the rows' terms at `augmented`, the draws fixed, and its gradient."""
+        log_nu = math.log(self.nu)
+        value = augmented.new_zeros(())
+        gradient = torch.zeros_like(augmented)
+        for block in self.blocks:
+            progress.spend(2 * block.work)
+            logits = log_ratios(block, augmented).flatten() - log_nu
+            if block.is_noise:
+                logits = -logits
+            draws = block.flat_draws
+            value += logsigmoid(logits).sum() / block.num_draws
+            slopes = torch.sigmoid(-logits)  # the probability of the wrong class
+            sign = 1 if block.is_noise else -1
+            gradient.addmm_(draws * slopes, draws.mT, alpha=0.5 * sign / block.num_draws)
+        return value, gradient
+
+    def curvature(self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor) -> Curvature:
+        """Return about the negative Hessian: one draw of each row, and only part of the noise."""
+        log_nu = math.log(self.nu)
+        rows = []
+        for block, weight in self.curvature_blocks():
+            draws = block.draws[:, 0]
+            class_probability = torch.sigmoid(log_ratios(block, augmented)[0] - log_nu)
+            weights = class_probability * (1 - class_probability)
+            rows.append((draws, weights * (0.25 * weight / self.num_rows)))
+        return Curvature(rows, penalty, is_free)
+
+    @property
+    def num_draws(self) -> int:
+        """Draws from q for each missing cell of a data row."""
+        return max(block.num_draws for block in self.data)
+
+    def data_rows(self) -> Tensor:
+        """Return int64 (n,): which rows of the table these are."""
+        return torch.cat([block.owner for block in self.data])
+
+    def wrong_probability(self, augmented: Tensor) -> Tensor:
+        """Return the mean over draws (n,) of the probability of being noise, by data row."""
+        logits = [log_ratios(block, augmented) - math.log(self.nu) for block in self.data]
+        return torch.cat([torch.sigmoid(-each).mean(dim=0) for each in logits])
+
+    def effective_sample_size(self, augmented: Tensor) -> float | None:
+        """Return the mean of (sum w)² / (k sum w²), w = phi / q; None without missing cells."""
+        shares = [_effective_share(block, augmented) for block in self.data if block.num_draws > 1]
+        return float(torch.cat(shares).mean()) if shares else None
+
+    def held_out_objective(self, augmented: Tensor, num_rows: int) -> Tensor:
+        """Return each data row's share of the VNCE objective, control variates included.
+
+        Shape (num_rows,): by data row of the table, 0 where it is not in this sample.
+        """
+        log_nu = math.log(self.nu)
+        total = augmented.new_zeros(num_rows)
+        for block in self.blocks:
+            completion = complete(block, augmented, log_nu, _HELD_OUT_SWEEPS)
+            log_ratio = log_ratios(block, augmented)
+            logits = log_ratio - log_nu
+            terms = logsigmoid(-logits if block.is_noise else logits).mean(dim=0)
+            total.index_add_(0, block.owner, terms + completion.row_control(log_ratio))
+        return total
 
     def curvature_blocks(self) -> list[tuple[Block, float]]:
         """Return blocks enough for a Hessian, with the number of rows that each row stands for.
@@ -157,3 +226,12 @@ def _block(
         owner=owner,
         log_noise=noise.log_prob(values, observed),
     )
+
+
+def _effective_share(block: Block, augmented: Tensor) -> Tensor:
+    """Return (sum w)² / (k sum w²) for the rows (r,) with missing cells, w = phi / q."""
+    rows = torch.unique(block.column)
+    log_weights = log_ratios(block, augmented)[:, rows]
+    twice_sum = 2 * torch.logsumexp(log_weights, dim=0)
+    sum_of_squares = torch.logsumexp(2 * log_weights, dim=0)
+    return torch.exp(twice_sum - sum_of_squares) / block.num_draws

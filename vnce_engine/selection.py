@@ -8,16 +8,13 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from vnce_engine.choice import PenaltyChoice, num_edges
-from vnce_engine.cycles import Cycles
-from vnce_engine.mean_field import complete, log_ratios
-from vnce_engine.penalty import PenaltyKind
+from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.prepared import RowSample, RowSampleT
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.result import LinearEvidence, PenaltyStep
-from vnce_engine.sample import ContrastiveSample
 from vnce_engine.setting import Setting
 
 # At this strength the linear term is judged, before the strength is known; and at this one where
@@ -38,48 +35,38 @@ _FALLS = 2
 # alike, and took half as long again without better choices.
 _TOLERANCE = 2e-2
 _MAX_CYCLES = 6
-# q of held-out rows starts from far away.
-_SWEEPS = 3
 
 
-def held_out_objective(sample: ContrastiveSample, augmented: Tensor, num_rows: int) -> Tensor:
-    """Return each data row's share of the VNCE objective, control variates included.
+def trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
+    """Return the penalty of a fit to `num_rows` rows before the strength is chosen.
 
-    Shape (num_rows,): by data row, 0 where `sample` does not hold the row.
-    """
-    log_nu = math.log(sample.nu)
-    total = augmented.new_zeros(num_rows)
-    for block in sample.blocks:
-        completion = complete(block, augmented, log_nu, _SWEEPS)
-        log_ratio = log_ratios(block, augmented)
-        logits = log_ratio - log_nu
-        terms = logsigmoid(-logits if block.is_noise else logits).mean(dim=0)
-        total.index_add_(0, block.owner, terms + completion.row_control(log_ratio))
-    return total
-
-
-def choose_linear(setting: Setting, progress: Progress) -> tuple[str, LinearEvidence]:
-    """Fit with and without h to two folds; keep h if the third gains more than 1.5 SE by it.
-
-    The gain is a winsorised mean over rows: on raw tables with heavy tails, the loss of one extreme
-    row may exceed that of all others together, and neither model describes it. Under an L1 penalty
-    the trial's is the adaptive one, whose strength at this stage need not fit the table.
+    In place of an L1 penalty, whose strength at this stage need not fit the table, it is adaptive.
     """
     problem = setting.problem
     kind = PenaltyKind.ADAPTIVE if setting.kind is PenaltyKind.L1 else setting.kind
-    is_wide = num_parameters(problem.observations.num_columns) >= problem.num_rows
+    is_wide = num_parameters(problem.num_columns) >= problem.num_rows
     strength = _WIDE_TRIAL_STRENGTH if is_wide else _TRIAL_STRENGTH
+    return replace(setting, kind=kind).penalty(strength, num_rows)
+
+
+def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str, LinearEvidence]:
+    """Fit with and without h to two folds; keep h if the third gains more than 1.5 SE by it.
+
+    The gain is a winsorised mean over rows: on raw tables with heavy tails, the loss of one extreme
+    row may exceed that of all others together, and neither model describes it.
+    """
+    problem = setting.problem
     held_out = problem.folds[0]
     training = problem.without(0)
     values = {}
     for position, linear in enumerate(("zero", "free")):
         progress.enter_part(position / 2, (position + 1) / 2)
-        trial = replace(setting, linear=linear, kind=kind)
-        cycles = Cycles(trial.start(), progress)
-        penalty = trial.penalty(strength, training.num_rows)
+        trial = replace(setting, linear=linear)
+        cycles = trial.cycles(trial.start(), progress)
+        penalty = trial_penalty(trial, training.num_rows)
         cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
         values[linear] = progress.journal.value(
-            partial(held_out_objective, held_out, cycles.augmented, problem.num_rows)
+            partial(held_out.held_out_objective, cycles.augmented, problem.num_rows)
         )
     gains = _winsorised(values["free"] - values["zero"], held_out)
     gain, standard_error = _mean_and_error(gains, [held_out])
@@ -92,7 +79,7 @@ def choose_linear(setting: Setting, progress: Progress) -> tuple[str, LinearEvid
 
 
 def choose_by_held_out_rows(
-    setting: Setting, strengths: Sequence[float], progress: Progress
+    setting: Setting[RowSampleT], strengths: Sequence[float], progress: Progress
 ) -> PenaltyChoice:
     """Follow the path from strong to weak penalties; return the strongest that is good enough.
 
@@ -102,8 +89,8 @@ def choose_by_held_out_rows(
     problem = setting.problem
     folds = range(_HELD_OUT_FOLDS)
     held_out = [problem.folds[fold] for fold in folds]
-    fits = [Cycles(setting.start(), progress) for _ in folds]
-    progress.journal.watch((*problem.blocks, *fits))
+    fits = [setting.cycles(setting.start(), progress) for _ in folds]
+    progress.journal.watch((*problem.holders, *fits))
     values: list[Tensor] = []
     points: list[Tensor] = []
     for position, strength in enumerate(strengths):
@@ -116,7 +103,7 @@ def choose_by_held_out_rows(
             penalty = setting.penalty(strength, training.num_rows)
             fits[fold].run(training, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
             total += progress.journal.value(
-                partial(held_out_objective, held_out[fold], fits[fold].augmented, problem.num_rows)
+                partial(held_out[fold].held_out_objective, fits[fold].augmented, problem.num_rows)
             )
         values.append(total)
         points.append(fits[0].augmented)
@@ -137,7 +124,7 @@ def _path(
     strengths: Sequence[float],
     values: Sequence[Tensor],
     points: Sequence[Tensor],
-    held_out: Sequence[ContrastiveSample],
+    held_out: Sequence[RowSample],
 ) -> tuple[tuple[PenaltyStep, ...], int]:
     best = max(range(len(values)), key=lambda i: float(values[i].sum()))
     gaps = [_mean_and_error(values[best] - value, held_out) for value in values]
@@ -158,18 +145,16 @@ def _path(
     return steps, chosen
 
 
-def _winsorised(differences: Tensor, held_out: ContrastiveSample) -> Tensor:
+def _winsorised(differences: Tensor, held_out: RowSample) -> Tensor:
     """Return row-wise differences with those of the outer held-out rows set to the limits."""
-    chosen = differences[torch.cat([block.owner for block in held_out.data])]
+    chosen = differences[held_out.data_rows()]
     levels = chosen.new_tensor([_WINSORISED_SHARE, 1 - _WINSORISED_SHARE])
     low, high = torch.quantile(chosen, levels)
     return differences.clamp(low, high)
 
 
-def _mean_and_error(
-    differences: Tensor, held_out: Sequence[ContrastiveSample]
-) -> tuple[float, float]:
+def _mean_and_error(differences: Tensor, held_out: Sequence[RowSample]) -> tuple[float, float]:
     """Return the mean over held-out rows of row-wise differences, and its standard error."""
-    rows = torch.cat([block.owner for fold in held_out for block in fold.data])
+    rows = torch.cat([fold.data_rows() for fold in held_out])
     chosen = differences[rows]
     return float(chosen.mean()), float(chosen.std() / math.sqrt(len(rows)))

@@ -1,19 +1,21 @@
 """What the fits of one path share: all but the strength of the penalty."""
 
 from dataclasses import dataclass
+from typing import Generic
 
 from torch import Tensor
 
 from vnce_engine.penalty import Penalty, PenaltyKind
-from vnce_engine.problem import Problem
+from vnce_engine.prepared import Fit, PreparedTable, RowSampleT
+from vnce_engine.progress import Progress
 from vnce_engine.region import Region
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Generic[RowSampleT]):
     """A problem, whether h is estimated, the shape of the penalty and the weight of the barrier."""
 
-    problem: Problem
+    problem: PreparedTable[RowSampleT]
     linear: str
     """"free" or "zero"."""
     kind: PenaltyKind
@@ -23,6 +25,10 @@ class Setting:
     def start(self) -> Tensor:
         """Return A of a model without interactions."""
         return self.problem.start(self.linear)
+
+    def cycles(self, start: Tensor, progress: Progress) -> Fit[RowSampleT]:
+        """Return a fit that is to go on from `start`."""
+        return self.problem.cycles(start, progress)
 
     def penalty(self, strength: float | None, num_rows: int) -> Penalty:
         """Return the penalty of a fit to `num_rows` rows; a strength of None is none at all."""

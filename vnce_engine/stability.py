@@ -25,11 +25,10 @@ import torch
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, graph_of, num_edges
-from vnce_engine.cycles import Cycles
 from vnce_engine.observations import Observations
+from vnce_engine.prepared import RowSampleT
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus, PenaltyStep, Stability
-from vnce_engine.sample import ContrastiveSample
 from vnce_engine.selection import choose_by_held_out_rows
 from vnce_engine.setting import Setting
 
@@ -89,7 +88,10 @@ def largest_share(threshold: float, num_halvings: int) -> float:
 
 
 def choose_by_stability(
-    setting: Setting, strengths: Sequence[float], rule: StabilityRule, progress: Progress
+    setting: Setting[RowSampleT],
+    strengths: Sequence[float],
+    rule: StabilityRule,
+    progress: Progress,
 ) -> PenaltyChoice:
     """Return the graph of the stable edges at the weakest strength that the bound allows.
 
@@ -99,7 +101,7 @@ def choose_by_stability(
     """
     paths: list[Tensor] = []
     failures: Counter[str] = Counter()
-    num_columns = setting.problem.observations.num_columns
+    num_columns = setting.problem.num_columns
     num_pairs = num_columns * (num_columns - 1) // 2
     most_edges = _OVERSHOOT * rule.most_edges(num_pairs)
     for position, rows in enumerate(_halves(setting.problem.num_rows, rule, setting)):
@@ -139,7 +141,7 @@ def _graphs_of(told: Tensor) -> Tensor:
     return told
 
 
-def _halves(num_rows: int, rule: StabilityRule, setting: Setting) -> Iterator[Tensor]:
+def _halves(num_rows: int, rule: StabilityRule, setting: Setting[RowSampleT]) -> Iterator[Tensor]:
     """Yield the rows of complementary halves, one half after the other."""
     half = num_rows // 2
     for _ in range(rule.num_subsamples // 2):
@@ -159,14 +161,14 @@ def _refuse_degenerate(observations: Observations, rows: Tensor) -> None:
 
 
 def _graphs(
-    setting: Setting,
-    sample: ContrastiveSample,
+    setting: Setting[RowSampleT],
+    sample: RowSampleT,
     strengths: Sequence[float],
     most_edges: float,
     progress: Progress,
 ) -> Tensor:
     """Return bool (s, d, d): a graph for each strength, strong to weak, to the first too large."""
-    cycles = Cycles(setting.start(), progress)
+    cycles = setting.cycles(setting.start(), progress)
     graphs: list[Tensor] = []
     for strength in strengths:
         penalty = setting.penalty(strength, sample.num_rows)
@@ -182,7 +184,7 @@ def _graphs(
 
 
 def _stable(
-    setting: Setting,
+    setting: Setting[RowSampleT],
     strengths: Sequence[float],
     rule: StabilityRule,
     paths: Sequence[Tensor],
@@ -193,7 +195,7 @@ def _stable(
         torch.stack([path[i] for path in paths]).to(torch.float64).mean(dim=0)
         for i in range(reached)
     ]
-    num_columns = setting.problem.observations.num_columns
+    num_columns = setting.problem.num_columns
     num_pairs = num_columns * (num_columns - 1) // 2
     mean_edges = [float(inclusion.sum()) / 2 for inclusion in inclusions]
     constant = bound_constant(rule.threshold, len(paths) // 2)

@@ -5,18 +5,31 @@ a = (x, 1) of a completed row, its log ratio is -½ aᵀAa + offset, so that val
 two matrix products over the rows: A times the rows, and the weighted rows times themselves.
 """
 
-import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
-from vnce_engine.mean_field import log_ratios
 from vnce_engine.penalty import Penalty, PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
-from vnce_engine.sample import ContrastiveSample
+
+
+class Sample(Protocol):
+    """Data rows and noise rows to be told apart, as one model sees them."""
+
+    @property
+    def num_rows(self) -> int:
+        """The number of data rows, n."""
+
+    def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+        """Return sum_rows mean_draws log sigma(±(log ratio - log nu)), and its gradient in A."""
+
+    def curvature(
+        self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
+    ) -> "Curvature":
+        """Return about the negative Hessian of the terms over n, and the penalty's part."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,7 @@ class Surface:
     enters linearly, so that J without its penalty is concave whatever they are.
     """
 
-    sample: ContrastiveSample
+    sample: Sample
     control: Tensor
     """C (d + 1, d + 1), already divided by n."""
     penalty: Penalty
@@ -35,19 +48,7 @@ class Surface:
 
     def at(self, augmented: Tensor, progress: Progress) -> "SurfacePoint":
         """Evaluate the surface, its gradient and its curvature at `augmented`."""
-        log_nu = math.log(self.sample.nu)
-        value = augmented.new_zeros(())
-        gradient = torch.zeros_like(augmented)
-        for block in self.sample.blocks:
-            progress.spend(2 * block.work)
-            logits = log_ratios(block, augmented).flatten() - log_nu
-            if block.is_noise:
-                logits = -logits
-            draws = block.flat_draws
-            value += logsigmoid(logits).sum() / block.num_draws
-            slopes = torch.sigmoid(-logits)  # the probability of the wrong class
-            sign = 1 if block.is_noise else -1
-            gradient.addmm_(draws * slopes, draws.mT, alpha=0.5 * sign / block.num_draws)
+        value, gradient = self.sample.terms(augmented, progress)
         num_rows = self.sample.num_rows
         precision = augmented[:-1, :-1]
         value = value / num_rows - 0.5 * (augmented * self.control).sum()
@@ -83,15 +84,8 @@ class SurfacePoint:
     def curvature(self) -> "Curvature":
         """Return about the negative Hessian here."""
         surface = self.surface
-        log_nu = math.log(surface.sample.nu)
-        rows = []
-        for block, weight in surface.sample.curvature_blocks():
-            draws = block.draws[:, 0]
-            class_probability = torch.sigmoid(log_ratios(block, self.augmented)[0] - log_nu)
-            weights = class_probability * (1 - class_probability)
-            rows.append((draws, weights * (0.25 * weight / surface.sample.num_rows)))
         penalty = surface.penalty.curvature(self.augmented[:-1, :-1])
-        return Curvature(rows, penalty, self.is_free())
+        return surface.sample.curvature(self.augmented, penalty, self.is_free())
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
             tuple(noise_blocks(observations, rows.repeat(10), noise, take)),
         )
         problem = Problem(
-            observations, torch.ones(4).double(), noise, noise, (sample,), take, generator
+            observations, torch.ones(4).double(), (sample,), generator, noise, noise, take
         )
         penalty = Penalty(0.5, PenaltyKind.ADAPTIVE, torch.ones(4).double(), len(X))
         cycles = Cycles(problem.start("free"), Progress(None))

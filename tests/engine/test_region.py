@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from vnce_engine import FitStatus, TruncatedGaussianVNCE
-from vnce_engine.problem import SMALLEST_DIAGONAL
+from vnce_engine.prepared import SMALLEST_DIAGONAL
 from vnce_engine.region import Region
 
 FLOOR = torch.tensor([0.5, 0.2], dtype=torch.float64)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from vnce_engine.comparators.exponential import Coordinates, Parameters
 from vnce_engine.comparators.result import ScaledTable
-from vnce_engine.problem import SMALLEST_DIAGONAL
+from vnce_engine.prepared import SMALLEST_DIAGONAL
 
 FloatArray = NDArray[np.float64]
 
