@@ -108,6 +108,12 @@ class NetworkEstimator(BaseEstimator):
         check_choice("transform", self.transform, tuple(Transform))
         return Transform(self.transform)
 
+    def _choices(self) -> tuple[str, dict[str, object]]:
+        """Return what decides a fit beside the table and the seed: the method, its parameters."""
+        parameters = self.get_params()
+        del parameters["random_state"]
+        return type(self).__name__, parameters
+
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise `ValueError` naming the first parameter that has a value it cannot have."""

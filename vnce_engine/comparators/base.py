@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable, present
+from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import NetworkEstimator, check_choice, check_number, check_range
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
@@ -33,15 +34,24 @@ class ComparatorEstimator(NetworkEstimator):
     penalty: float | None
     penalty_kind: str
 
-    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
         """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
 
         `y` is ignored. `on_step` is called with a `FitStep` after every step; returning True
-        cancels, and `status_` says so.
+        cancels, and `status_` says so. A step's `journal` holds what has been done; a fit of the
+        same table, with the same parameters and an int for `random_state`, that is given it goes on
+        from there and ends at the same estimates to the last bit.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
-        return self._fit(X, partial(self._estimate, on_step=on_step))
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
     @abstractmethod
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
@@ -71,7 +81,15 @@ class ComparatorEstimator(NetworkEstimator):
     def _penalty_kinds(self) -> tuple[str, ...]:
         return (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE)
 
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        progress = Progress(on_step, journal)
+        progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
         scaled, scale = scaled_columns(observations)
         penalty = Penalty(
             self.penalty or 0.0,
@@ -82,7 +100,7 @@ class ComparatorEstimator(NetworkEstimator):
         table = ScaledTable(
             scaled.to_array(), self.linear == "free", penalty, np.random.default_rng(seed)
         )
-        fit = self._estimate_scaled(table, Progress(on_step))
+        fit = self._estimate_scaled(table, progress)
         self.column_change_ = fit.column_change
         num_missing = int((~observations.observed).sum())
         return present(

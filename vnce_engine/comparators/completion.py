@@ -11,12 +11,14 @@ from enum import StrEnum
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vnce_engine.comparators.bounded import Minimum
 from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.filling import Imputation, fill
+from vnce_engine.generator_state import generator_state, restore_generator
 from vnce_engine.observations import Observations
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus
@@ -57,15 +59,19 @@ def fit_completed(
     if completion is Completion.GIBBS and np.isnan(table.X).any():
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
     rows = table.X.T if completion is Completion.GIBBS else _filled(table.X, completion).T
-    status = FitStatus.CONVERGED
     minimum = fit(np.ascontiguousarray(rows), Parameters.independent(np.ones(len(rows))))
-    if not minimum.is_converged:
-        status = FitStatus.MAX_ITERATIONS
+    status = FitStatus.CONVERGED if minimum.is_converged else FitStatus.MAX_ITERATIONS
     try:
         progress.report(1.0, 1, -minimum.value)
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    return _ended(minimum.theta, status, [minimum])
+    return ComparatorFit(
+        precision=minimum.theta.precision,
+        linear=minimum.theta.linear,
+        status=status,
+        objective_path=(-minimum.value,),
+        gradient_norm=minimum.gradient_norm,
+    )
 
 
 def _filled(X: FloatArray, completion: Completion) -> FloatArray:
@@ -80,48 +86,110 @@ def _filled(X: FloatArray, completion: Completion) -> FloatArray:
 def _fit_with_draws(
     table: ScaledTable, fit: CompleteFit, max_rounds: int, tolerance: float, progress: Progress
 ) -> ComparatorFit:
-    data = CompletedTable(table.X, table.rng)
-    theta = Parameters.independent(np.ones(table.X.shape[1]))
-    minima: list[Minimum] = []
-    means: list[FloatArray] = []
-    change = np.full(table.X.shape[1], np.nan)
+    rounds = _Rounds(table)
     status = FitStatus.MAX_ITERATIONS
+    progress.journal.begin_loop(rounds)
     try:
-        for round_number in range(1, max_rounds + 1):
-            # Draws need a definite K; the fit itself does not.
-            data.sweep(theta.damped(), _SWEEPS)
-            minima.append(fit(data.state, theta))
-            theta = minima[-1].theta
-            means.append(data.imputed_means())
-            progress.report(round_number / max_rounds, round_number, -minima[-1].value)
-            if round_number > 2 * _BURN_IN:
-                late = np.array(means[_BURN_IN:])
-                change = np.abs(late.mean(axis=0) - late[:-1].mean(axis=0))
-                if change.max() <= tolerance:
-                    # Settled imputations of a fit that has no minimum are no success.
-                    if minima[-1].is_converged:
-                        status = FitStatus.CONVERGED
-                    break
+        while rounds.num_done < max_rounds and not rounds.has_settled(tolerance):
+            rounds.do(fit)
+            progress.report(rounds.num_done / max_rounds, rounds.num_done, rounds.path[-1])
+        # Settled imputations of a fit that has no minimum are no success.
+        if rounds.has_settled(tolerance) and rounds.has_minimum:
+            status = FitStatus.CONVERGED
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    late_fits = [minimum.theta for minimum in minima[_BURN_IN:]]
-    theta = Parameters.mean(late_fits) if late_fits else theta
-    return _ended(theta, status, minima, change, len(late_fits))
-
-
-def _ended(
-    theta: Parameters,
-    status: FitStatus,
-    minima: list[Minimum],
-    change: FloatArray | None = None,
-    num_draws: int = 0,
-) -> ComparatorFit:
     return ComparatorFit(
-        precision=theta.precision,
-        linear=theta.linear,
+        precision=rounds.estimate().precision,
+        linear=rounds.estimate().linear,
         status=status,
-        objective_path=tuple(-minimum.value for minimum in minima),
-        gradient_norm=minima[-1].gradient_norm if minima else math.nan,
-        num_draws=num_draws,
-        column_change=change,
+        objective_path=tuple(rounds.path),
+        gradient_norm=rounds.gradient_norm,
+        num_draws=rounds.num_averaged,
+        column_change=rounds.column_change(),
     )
+
+
+class _Rounds:
+    """The state between rounds: the completed table, the last fit, and sums for the averages."""
+
+    def __init__(self, table: ScaledTable) -> None:
+        d = table.X.shape[1]
+        self.path: list[float] = []
+        self.gradient_norm = math.nan
+        self.has_minimum = False
+        self._rng = table.rng
+        self._data = CompletedTable(table.X, table.rng)
+        self._theta = Parameters.independent(np.ones(d))
+        self._late_sum = Parameters(np.zeros((d, d)), np.zeros(d))
+        self._means: list[FloatArray] = []
+
+    def do(self, fit: CompleteFit) -> None:
+        """Draw the missing cells anew and fit to the completed table."""
+        # Draws need a definite K; the fit itself does not.
+        self._data.sweep(self._theta.damped(), _SWEEPS)
+        minimum = fit(self._data.state, self._theta)
+        self._theta, self.gradient_norm = minimum.theta, minimum.gradient_norm
+        self.has_minimum = minimum.is_converged
+        self._means.append(self._data.imputed_means())
+        self.path.append(-minimum.value)
+        if self.num_averaged:
+            self._late_sum = Parameters(
+                self._late_sum.precision + self._theta.precision,
+                self._late_sum.linear + self._theta.linear,
+            )
+
+    @property
+    def num_done(self) -> int:
+        """The number of rounds."""
+        return len(self.path)
+
+    @property
+    def num_averaged(self) -> int:
+        """The number of rounds whose fits are averaged."""
+        return max(self.num_done - _BURN_IN, 0)
+
+    def column_change(self) -> FloatArray:
+        """Return (d,) how far each column's mean imputed value, averaged, moved in the last round.
+
+        NaN until there are enough rounds to tell.
+        """
+        late = np.array(self._means[_BURN_IN:])
+        if len(late) <= _BURN_IN:
+            return np.full(len(self._theta.linear), np.nan)
+        change: FloatArray = np.abs(late.mean(axis=0) - late[:-1].mean(axis=0))
+        return change
+
+    def has_settled(self, tolerance: float) -> bool:
+        """Return whether no column's averaged mean moves any more."""
+        return bool((self.column_change() <= tolerance).all())
+
+    def estimate(self) -> Parameters:
+        """Return the average of the late rounds' fits, or the last fit if there are none."""
+        if not self.num_averaged:
+            return self._theta
+        return Parameters(
+            self._late_sum.precision / self.num_averaged, self._late_sum.linear / self.num_averaged
+        )
+
+    def state(self) -> list[Tensor]:
+        """Return all that later rounds depend on."""
+        return [
+            torch.tensor(self.path, dtype=torch.float64),
+            torch.tensor([self.gradient_norm, self.has_minimum], dtype=torch.float64),
+            torch.from_numpy(np.array(self._means).reshape(-1, len(self._theta.linear))),
+            *(torch.from_numpy(part) for part in (self._theta.precision, self._theta.linear)),
+            *(torch.from_numpy(part) for part in (self._late_sum.precision, self._late_sum.linear)),
+            torch.from_numpy(self._data.missing_cells),
+            generator_state(self._rng),
+        ]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        path, last, means, *parameters, cells, generator = state
+        self.path, self._means = path.tolist(), list(means.numpy())
+        self.gradient_norm, self.has_minimum = float(last[0]), bool(last[1])
+        precision, linear, late_precision, late_linear = (part.numpy() for part in parameters)
+        self._theta = Parameters(precision, linear)
+        self._late_sum = Parameters(late_precision, late_linear)
+        self._data.missing_cells = cells.numpy()
+        restore_generator(self._rng, generator)

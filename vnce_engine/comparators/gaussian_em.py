@@ -50,37 +50,72 @@ class _Expected:
 
 
 def fit_gaussian(
-    X: FloatArray, *, max_iterations: int, tolerance: float, progress: Progress
+    X: FloatArray,
+    *,
+    max_iterations: int,
+    tolerance: float,
+    progress: Progress,
+    span: tuple[float, float] = (0.0, 1.0),
 ) -> GaussianFit:
     """Fit to X (n, d), NaN where missing, from the columns' own means and variances.
 
+    `span` is the part of the present stage that this is.
     Ends when an iteration gains less than `tolerance` nats a row. A covariance that becomes
     singular ends it too, with status `NON_FINITE` and the last regular estimate.
     """
-    rows = torch.from_numpy(X)
-    blocks = _blocks(rows)
-    mean, variance = _column_moments(rows)
-    covariance = torch.diag(variance)
-    path: list[float] = []
-    imputed = mean
-    change = torch.full_like(mean, torch.nan)
+    em = _Iterations(torch.from_numpy(X), tolerance)
     status, message = FitStatus.MAX_ITERATIONS, ""
+    progress.journal.begin_loop(em)
     try:
-        for iteration in range(1, max_iterations + 1):
-            expected = _expect(blocks, mean, covariance)
-            change, imputed = (expected.imputed - imputed).abs(), expected.imputed
-            path.append(expected.log_likelihood)
-            if len(path) > 1 and path[-1] - path[-2] < tolerance:
-                status = FitStatus.CONVERGED
+        progress.enter_part(*span)
+        while not em.has_converged and len(em.path) < max_iterations:
+            if not em.iterate():
+                status, message = FitStatus.NON_FINITE, _singular(em.path)
                 break
-            progress.report(iteration / max_iterations, iteration, path[-1])
-            second = expected.second - torch.outer(expected.first, expected.first)
-            if not _is_regular(second):
-                return _singular(mean, covariance, path, change)
-            mean, covariance = expected.first, second
+            progress.report(len(em.path) / max_iterations, len(em.path), em.path[-1])
+        if em.has_converged:
+            status = FitStatus.CONVERGED
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    return GaussianFit(mean, covariance, tuple(path), change.numpy(), status, message)
+    return GaussianFit(em.mean, em.covariance, tuple(em.path), em.change.numpy(), status, message)
+
+
+class _Iterations:
+    """The state between iterations."""
+
+    def __init__(self, rows: Tensor, tolerance: float) -> None:
+        self._blocks, self._tolerance = _blocks(rows), tolerance
+        self.mean, variance = _column_moments(rows)
+        self.covariance = torch.diag(variance)
+        self.path: list[float] = []
+        self.change = torch.full_like(self.mean, torch.nan)
+        self.has_converged = False
+        self._imputed = self.mean
+
+    def iterate(self) -> bool:
+        """Take the E-step, and the M-step if it is worth one; False if that would be singular."""
+        expected = _expect(self._blocks, self.mean, self.covariance)
+        self.change, self._imputed = (expected.imputed - self._imputed).abs(), expected.imputed
+        self.path.append(expected.log_likelihood)
+        if len(self.path) > 1 and self.path[-1] - self.path[-2] < self._tolerance:
+            self.has_converged = True
+            return True
+        second = expected.second - torch.outer(expected.first, expected.first)
+        if not _is_regular(second):
+            return False
+        self.mean, self.covariance = expected.first, second
+        return True
+
+    def state(self) -> list[Tensor]:
+        """Return all that later iterations depend on."""
+        path = torch.tensor([self.has_converged, *self.path], dtype=torch.float64)
+        return [self.mean, self.covariance, self.change, self._imputed, path]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        self.mean, self.covariance, self.change, self._imputed, path = state
+        has_converged, *self.path = path.tolist()
+        self.has_converged = bool(has_converged)
 
 
 def observed_log_likelihood(X: FloatArray, mean: Tensor, precision: Tensor) -> float:
@@ -202,15 +237,10 @@ def _is_regular(covariance: Tensor) -> bool:
     return bool(smallest > len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75)
 
 
-def _singular(mean: Tensor, covariance: Tensor, path: list[float], change: Tensor) -> GaussianFit:
+def _singular(path: list[float]) -> str:
     last = f"{path[-1]:.6g}" if path else "none"
-    return GaussianFit(
-        mean,
-        covariance,
-        tuple(path),
-        change.numpy(),
-        FitStatus.NON_FINITE,
+    return (
         f"The covariance became singular in iteration {max(len(path), 1)} (last finite log "
         f"likelihood: {last} nats a row): some column is a function of others, or rows are too "
-        "few. The last regular estimate is returned. Leave out such columns.",
+        "few. The last regular estimate is returned. Leave out such columns."
     )

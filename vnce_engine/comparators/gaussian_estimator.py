@@ -18,6 +18,7 @@ from vnce_engine.comparators.graphical_lasso import (
     graphical_lasso,
 )
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable, present
+from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import (
     NetworkEstimator,
     RandomState,
@@ -108,13 +109,22 @@ class GaussianEM(NetworkEstimator):
         self.random_state = random_state
         self.edge_threshold = edge_threshold
 
-    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
         """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
 
         `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
-        cancels. Raises `ValueError` naming the parameter or the columns that do not fit.
+        cancels. With the `journal` of an interrupted fit of the same table, parameters and int for
+        `random_state` it goes on from there, to the same last bit. Raises `ValueError` naming the
+        parameter or the columns that do not fit.
         """
-        return self._fit(X, partial(self._estimate, on_step=on_step))
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with missing cells at their mean given the observed cells of their row.
@@ -143,15 +153,25 @@ class GaussianEM(NetworkEstimator):
         check_number("tol", self.tol, "a positive number", 0, math.inf)
         check_range("edge_threshold", self.edge_threshold, 0, 1)
 
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        progress = Progress(on_step, journal)
+        progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
         scaled, scale = scaled_columns(observations)
         penalty = Penalty(0.0, PenaltyKind.RIDGE, inverse_k0(scaled, "free"), scaled.num_rows)
         rng = np.random.default_rng(seed)
         table = ScaledTable(scaled.to_array(), True, penalty, rng)
-        progress = Progress(on_step)
-        progress.enter("fit", 0.0, 1.0 if self.penalty is None else _EM_SHARE)
         em = fit_gaussian(
-            table.X, max_iterations=self._max_iterations(), tolerance=self.tol, progress=progress
+            table.X,
+            max_iterations=self._max_iterations(),
+            tolerance=self.tol,
+            progress=progress,
+            span=(0.0, 1.0 if self.penalty is None else _EM_SHARE),
         )
         status, sparse = em.status, SparsePrecision(_inverse(em.covariance), None)
         has_ended = status in (FitStatus.CONVERGED, FitStatus.MAX_ITERATIONS)

@@ -6,6 +6,7 @@ With missing cells the covariance is EM's and the criterion's likelihood that of
 
 import math
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from vnce_engine.comparators.gaussian_em import (
     fit_gaussian,
     observed_log_likelihood,
 )
-from vnce_engine.progress import Progress
+from vnce_engine.progress import FitCancelledError, Progress
+from vnce_engine.result import FitStatus
 
 FloatArray = NDArray[np.float64]
 
@@ -64,14 +66,20 @@ def choose_by_ebic(
     num_rows, d = X.shape
     best, least = None, math.inf
     path = _strengths(em.covariance)
-    for i, strength in enumerate(path):
-        candidate = graphical_lasso(em.covariance, strength)
-        num_edges = int((candidate.precision.triu(1) != 0).sum())
-        log_likelihood = num_rows * observed_log_likelihood(X, em.mean, candidate.precision)
-        price = math.log(num_rows) + 4 * gamma * math.log(d)
+    price = math.log(num_rows) + 4 * gamma * math.log(d)
+
+    def judged(strength: float) -> Tensor:
+        """Return the criterion and K, (1 + d²,)."""
+        precision = graphical_lasso(em.covariance, strength).precision
+        num_edges = int((precision.triu(1) != 0).sum())
+        log_likelihood = num_rows * observed_log_likelihood(X, em.mean, precision)
         criterion = -2 * log_likelihood + num_edges * price
+        return torch.cat([precision.new_tensor([criterion]), precision.flatten()])
+
+    for i, strength in enumerate(path):
+        criterion, *_ = candidate = progress.journal.value(partial(judged, strength))
         if criterion < least:
-            best, least = candidate, criterion
+            best, least = SparsePrecision(candidate[1:].reshape(d, d), strength), criterion
         progress.report((i + 1) / len(path), i + 1, None)
     assert best is not None
     return best
@@ -89,7 +97,6 @@ def choose_by_cross_validation(
     path = _strengths(em.covariance)
     scores = np.zeros(len(path))
     folds = np.array_split(rng.permutation(len(X)), _NUM_FOLDS)
-    silent = Progress(None)
     for i, fold in enumerate(folds):
         training = np.delete(X, fold, axis=0)
         usable = ~np.isnan(training).all(axis=0)
@@ -98,16 +105,25 @@ def choose_by_cross_validation(
                 "`penalty='cv'` needs every column observed in each two thirds of the rows"
             )
         part = fit_gaussian(
-            training, max_iterations=max_iterations, tolerance=tolerance, progress=silent
+            training,
+            max_iterations=max_iterations,
+            tolerance=tolerance,
+            progress=progress,
+            span=(i / _NUM_FOLDS, (i + 0.5) / _NUM_FOLDS),
         )
-        scores += [
-            observed_log_likelihood(
-                X[fold], part.mean, graphical_lasso(part.covariance, strength).precision
-            )
-            for strength in path
-        ]
-        progress.report((i + 1) / (_NUM_FOLDS + 1), i + 1, None)
+        if part.status is FitStatus.CANCELLED:
+            raise FitCancelledError
+        progress.enter_part((i + 0.5) / _NUM_FOLDS, (i + 1) / _NUM_FOLDS)
+        for j, strength in enumerate(path):
+            scores[j] += progress.journal.value(partial(_held_out, X[fold], part, strength))
+            progress.report((j + 1) / len(path), i + 1, None)
     return graphical_lasso(em.covariance, path[int(np.argmax(scores))])
+
+
+def _held_out(X: FloatArray, part: GaussianFit, strength: float) -> Tensor:
+    """Return the log likelihood (), nats a row, of rows that `part` has not seen."""
+    precision = graphical_lasso(part.covariance, strength).precision
+    return precision.new_tensor(observed_log_likelihood(X, part.mean, precision))
 
 
 def _strengths(covariance: Tensor) -> list[float]:

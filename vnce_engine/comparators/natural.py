@@ -10,17 +10,18 @@ are averaged, until what Monte Carlo adds to their variance is a small share of 
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
+from torch import Tensor
 
 from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Coordinates, Parameters, gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.generator_state import generator_state, restore_generator
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus, FitWarning
 
@@ -75,24 +76,20 @@ def fit_by_natural_gradient(
     information: the log likelihood, nats a row to second order, that is left to gain, and noise.
     """
     ascent = _Ascent(table, Parameters.independent(np.nanmean(table.X**2, axis=0)))
-    path: list[float] = []
+    progress.journal.begin_loop(ascent)
     status, message = FitStatus.MAX_ITERATIONS, ""
     try:
-        for gain in ascent.run(options):
-            path.append(gain)
-            progress.report(len(path) / options.max_steps, len(path), None)
-            if not ascent.is_finite:
-                status, message = FitStatus.NON_FINITE, _non_finite(path)
-                break
-        else:
-            # Iterates that cannot move agree with each other, but on no maximum.
-            if ascent.num_refused:
-                message = _AT_THE_LIMIT
-            elif ascent.monte_carlo_share() <= options.tolerance:
-                status = FitStatus.CONVERGED
+        ascent.climb(options, progress)
+        if not ascent.is_finite:
+            status, message = FitStatus.NON_FINITE, _non_finite(ascent.path)
+        # Iterates that cannot move agree with each other, but on no maximum.
+        elif ascent.num_refused:
+            message = _AT_THE_LIMIT
+        elif ascent.monte_carlo_share() <= options.tolerance:
+            status = FitStatus.CONVERGED
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    finite = [gain for gain in path if math.isfinite(gain)]
+    finite = [gain for gain in ascent.path if math.isfinite(gain)]
     theta = ascent.estimate()
     return ComparatorFit(
         precision=theta.precision,
@@ -102,7 +99,7 @@ def fit_by_natural_gradient(
         gradient_norm=ascent.gradient_norm,
         num_draws=ascent.num_averaged,
         message=message,
-        warnings=_limit_warnings(ascent.num_refused, len(path)),
+        warnings=_limit_warnings(ascent.num_refused, len(ascent.path)),
     )
 
 
@@ -141,46 +138,91 @@ class _Ascent:
         self._num_first = first
         self._num_chains = max(first, min(len(table.X), _MOST_CHAINS))
         self._model = ModelChains(np.zeros((d, first)), table.rng)
-        self._iterates: list[FloatArray] = []
+        self._num_burnt = 0
+        # Of the path: where the gradient began to fall to the level of its noise.
+        self._settles_from = 0
+        self._has_settled = False
+        self._num_iterates = 0
+        self._late: list[FloatArray] = []
+        self.path: list[float] = []
         self.gradient_norm = math.nan
         self.is_finite = True
         self.num_refused = 0
 
-    def run(self, options: NaturalOptions) -> Iterator[float]:
-        """Yield the gain sought by each step, until the estimate is settled or steps run out."""
-        self._model.sweep(self._theta, _BURN_IN)
-        self._data.sweep(self._theta, _BURN_IN)
-        left = options.max_steps
-        for gain in self._settle(left):
-            left -= 1
-            yield gain
-        if self._use_all():
-            for gain in self._settle(left):
-                left -= 1
-                yield gain
-        while left and self.monte_carlo_share() > options.tolerance:
-            for _ in range(min(_CHECKED_EVERY, left)):
-                left -= 1
-                yield self._step()
-                self._iterates.append(self._coordinates.write(self._theta))
+    def climb(self, options: NaturalOptions, progress: Progress) -> None:
+        """Take steps until the estimate is settled, steps run out or the gradient is no number."""
+        while self._num_burnt < 2 * _BURN_IN:
+            chains = self._model if self._num_burnt < _BURN_IN else self._data
+            chains.sweep(self._theta)
+            self._num_burnt += 1
+            progress.report(0.0, 0, None)
+        while self.is_finite and len(self.path) < options.max_steps:
+            self._look_whether_settled()
+            if self._is_to_be_checked() and self.monte_carlo_share() <= options.tolerance:
+                break
+            self.path.append(self._step())
+            if self._has_settled and self.is_finite:
+                self._average()
+            progress.report(len(self.path) / options.max_steps, len(self.path), None)
 
-    def _settle(self, max_steps: int) -> Iterator[float]:
-        """Take steps until the gradient is all noise."""
-        gains: list[float] = []
-        while len(gains) < max_steps and _still_falls(gains):
-            gains.append(self._step())
-            yield gains[-1]
+    def _look_whether_settled(self) -> None:
+        """See whether the gradient is all noise: then all rows are taken, and at last averages."""
+        if not self._has_settled and not _still_falls(self.path[self._settles_from :]):
+            self._has_settled = not self._use_all()
+            self._settles_from = len(self.path)
+
+    def _is_to_be_checked(self) -> bool:
+        return self._has_settled and self._num_iterates % _CHECKED_EVERY == 0
+
+    def _average(self) -> None:
+        """Add the present iterate, and drop what is not of the later half any more."""
+        self._num_iterates += 1
+        self._late.append(self._coordinates.write(self._theta))
+        del self._late[: len(self._late) - self.num_averaged]
 
     @property
     def num_averaged(self) -> int:
         """The number of iterates that the estimate is the average of."""
-        return len(self._iterates) - len(self._iterates) // 2
+        return self._num_iterates - self._num_iterates // 2
 
     def estimate(self) -> Parameters:
         """Return the average of the later half of the iterates since the gradient is noise."""
-        if not self._iterates:
+        if not self._late:
             return self._theta
-        return self._coordinates.read(np.mean(self._iterates[-self.num_averaged :], axis=0))
+        return self._coordinates.read(np.mean(self._late, axis=0))
+
+    def state(self) -> list[Tensor]:
+        """Return all that later steps depend on."""
+        has_all = self._data.state.shape[1] == len(self._table.X)
+        counts = [
+            *(self._num_burnt, self._settles_from, self._has_settled, has_all),
+            *(self._num_iterates, self.num_refused, self.is_finite),
+        ]
+        size = self._coordinates.size
+        return [
+            torch.tensor(counts, dtype=torch.int64),
+            torch.tensor([self.gradient_norm, *self.path], dtype=torch.float64),
+            torch.from_numpy(self._theta.precision),
+            torch.from_numpy(self._theta.linear),
+            torch.from_numpy(np.array(self._late).reshape(-1, size)),
+            torch.from_numpy(self._model.state),
+            torch.from_numpy(self._data.missing_cells),
+            generator_state(self._table.rng),
+        ]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        counts, path, precision, linear, late, chains, cells, generator = state
+        self._num_burnt, self._settles_from, settled, has_all, *others = counts.tolist()
+        self._num_iterates, self.num_refused, finite = others
+        self._has_settled, self.is_finite = bool(settled), bool(finite)
+        self.gradient_norm, *self.path = path.tolist()
+        self._theta = Parameters(precision.numpy(), linear.numpy())
+        self._late = list(late.numpy())
+        if has_all:
+            self._use_all()
+        self._model.state, self._data.missing_cells = chains.numpy(), cells.numpy()
+        restore_generator(self._table.rng, generator)
 
     def monte_carlo_share(self) -> float:
         """Return the estimate's variance by Monte Carlo as a share of that by sampling, averaged.
@@ -191,7 +233,7 @@ class _Ascent:
         half = self.num_averaged // 2
         if half < _SMALLEST_HALF:
             return math.inf
-        late = np.array(self._iterates[-2 * half :])
+        late = np.array(self._late[-2 * half :])
         squared_error = (0.5 * (late[:half].mean(axis=0) - late[half:].mean(axis=0))) ** 2
         observed = 1 - float(np.isnan(self._table.X).mean())
         information = len(self._table.X) * observed**2

@@ -6,17 +6,19 @@ differ in is where the samples come from.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Moments, Parameters, gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.generator_state import generator_state, restore_generator
+from vnce_engine.journal import Holder
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus, FitWarning
 
@@ -33,8 +35,8 @@ _CUT_SHARE = 0.02
 _LARGEST = 1e6
 
 
-class Sampler(Protocol):
-    """Where the two halves of a gradient come from."""
+class Sampler(Holder, Protocol):
+    """Where the two halves of a gradient come from; its state is that of its chains."""
 
     def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
         """Return the moments of the given rows (b,) of the table, completed, and of the model."""
@@ -68,6 +70,13 @@ class FreshChains:
         data = [batch.moments()] if batch.is_complete else self._draws(batch, theta)
         return Moments.mean(data), Moments.mean(self._draws(model, theta))
 
+    def state(self) -> list[Tensor]:
+        """Return nothing: no chain outlives its step, and missing cells stay as first drawn."""
+        return []
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+
     def _draws(self, chains: CompletedTable | ModelChains, theta: Parameters) -> list[Moments]:
         chains.sweep(theta, self._burn_in)
         moments = []
@@ -96,6 +105,15 @@ class ChainsFromData:
         model.sweep(theta, self._num_sweeps)
         return batch.moments(), model.moments()
 
+    def state(self) -> list[Tensor]:
+        """Return the missing cells."""
+        return [torch.from_numpy(self._table.missing_cells)]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        (cells,) = state
+        self._table.missing_cells = cells.numpy()
+
 
 class PersistentChains:
     """Persistent contrastive divergence: the model's chains run on from batch to batch.
@@ -117,6 +135,16 @@ class PersistentChains:
         self._model.sweep(theta, self._num_sweeps)
         return batch.moments(), self._model.moments()
 
+    def state(self) -> list[Tensor]:
+        """Return the missing cells and the model's chains."""
+        cells, chains = self._table.missing_cells, self._model.state
+        return [torch.from_numpy(cells), torch.from_numpy(chains)]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        cells, chains = (part.numpy() for part in state)
+        self._table.missing_cells, self._model.state = cells, chains
+
 
 def fit_by_stochastic_gradient(
     table: ScaledTable, sampler: Sampler, options: StochasticOptions, progress: Progress
@@ -126,43 +154,80 @@ def fit_by_stochastic_gradient(
     `objective_path` has the squared length of the gradient in each step, noise included. Where a
     step leads nowhere, the fit ends with status `NON_FINITE` and the estimate before it.
     """
-    theta = Parameters.independent(np.nanmean(table.X**2, axis=0))
-    num_batches = math.ceil(len(table.X) / BATCH_SIZE)
-    num_steps = options.num_epochs * num_batches
-    path: list[float] = []
-    num_cut = 0
+    ascent = _Ascent(table, sampler, options)
     status, message = FitStatus.MAX_ITERATIONS, ""
+    progress.journal.begin_loop(ascent)
+    path = ascent.path
     try:
-        for epoch, rows in _batches(table, options.num_epochs, num_batches):
-            slope = _slope(table, *sampler.sample(rows, theta), theta)
-            length = float(np.sum(slope.precision**2) + np.sum(slope.linear**2))
-            size = options.step_size / (1 + epoch / _HALF_LIFE)
-            if _leads_too_far(theta.plus(slope, size)):
+        while len(path) < ascent.num_steps:
+            if not ascent.step():
                 status, message = FitStatus.NON_FINITE, _ran_away(path)
                 break
-            theta, num_halvings = _definite(theta, slope, size)
-            num_cut += num_halvings > 0
-            path.append(length)
-            progress.report(len(path) / num_steps, len(path), None)
+            progress.report(len(path) / ascent.num_steps, len(path), None)
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=theta.precision,
-        linear=theta.linear,
+        precision=ascent.theta.precision,
+        linear=ascent.theta.linear,
         status=status,
         objective_path=tuple(path),
         gradient_norm=math.sqrt(path[-1]) if path else math.nan,
         message=message,
-        warnings=_cut_warnings(num_cut, len(path)),
+        warnings=_cut_warnings(ascent.num_cut, len(path)),
     )
 
 
-def _batches(
-    table: ScaledTable, num_epochs: int, num_batches: int
-) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    for epoch in range(num_epochs):
-        for rows in np.array_split(table.rng.permutation(len(table.X)), num_batches):
-            yield epoch, rows
+class _Ascent:
+    """The moving state of a fit: parameters, chains, and the order of the present epoch's rows."""
+
+    def __init__(self, table: ScaledTable, sampler: Sampler, options: StochasticOptions) -> None:
+        self.theta = Parameters.independent(np.nanmean(table.X**2, axis=0))
+        self.path: list[float] = []
+        self.num_cut = 0
+        self._table, self._sampler, self._options = table, sampler, options
+        self._num_batches = math.ceil(len(table.X) / BATCH_SIZE)
+        self.num_steps = options.num_epochs * self._num_batches
+        self._deal(np.arange(len(table.X)))
+
+    def _deal(self, order: NDArray[np.intp]) -> None:
+        self._order, self._batches = order, np.array_split(order, self._num_batches)
+
+    def step(self) -> bool:
+        """Take a step; return False, and stay, where it would lead too far."""
+        epoch, batch = divmod(len(self.path), self._num_batches)
+        if batch == 0:
+            self._deal(self._table.rng.permutation(len(self._order)))
+        moments = self._sampler.sample(self._batches[batch], self.theta)
+        slope = _slope(self._table, *moments, self.theta)
+        size = self._options.step_size / (1 + epoch / _HALF_LIFE)
+        if _leads_too_far(self.theta.plus(slope, size)):
+            return False
+        self.theta, num_halvings = _definite(self.theta, slope, size)
+        self.num_cut += num_halvings > 0
+        self.path.append(float(np.sum(slope.precision**2) + np.sum(slope.linear**2)))
+        return True
+
+    def state(self) -> list[Tensor]:
+        """Return all that later steps depend on."""
+        return [
+            torch.from_numpy(self.theta.precision),
+            torch.from_numpy(self.theta.linear),
+            torch.tensor(self.path, dtype=torch.float64),
+            torch.tensor(self.num_cut),
+            torch.from_numpy(self._order),
+            generator_state(self._table.rng),
+            *self._sampler.state(),
+        ]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        precision, linear, path, num_cut, order, generator, *chains = state
+        self.theta = Parameters(precision.numpy(), linear.numpy())
+        self.path[:] = path.tolist()
+        self.num_cut = int(num_cut)
+        self._deal(order.numpy())
+        restore_generator(self._table.rng, generator)
+        self._sampler.restore(chains)
 
 
 def _slope(table: ScaledTable, data: Moments, model: Moments, theta: Parameters) -> Parameters:
