@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
+
+from vnce_engine.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -31,21 +34,28 @@ def minimise(
     *,
     max_iterations: int,
     on_iteration: Callable[[float], bool | None] | None = None,
+    journal: Journal | None = None,
 ) -> BfgsInfo:
     """Lower a smooth scalar `loss` of one vector by at most `max_iterations` BFGS iterations.
 
     A trial point where the loss is not finite counts as infinitely bad, so that the line search
     turns back from it; the start has to be finite. `on_iteration(loss)` is called after every
-    iteration; returning True stops.
+    iteration; returning True stops. Every evaluation of the loss is a value of the `journal`: with
+    that of an interrupted search it is taken from there, which leads the same way.
     """
+    journal = journal or Journal()
 
-    def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def evaluate(x: NDArray[np.float64]) -> Tensor:
         parameters = torch.tensor(x, dtype=start.dtype, device=start.device, requires_grad=True)
         value = loss(parameters)
         (gradient,) = torch.autograd.grad(value, parameters)
         if not (torch.isfinite(value) and torch.isfinite(gradient).all()):
-            return np.inf, np.zeros_like(x)
-        return value.item(), gradient.cpu().numpy()
+            value, gradient = value.new_tensor(np.inf), torch.zeros_like(gradient)
+        return torch.cat([value.detach().reshape(1), gradient]).cpu()
+
+    def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        evaluated = journal.value(partial(evaluate, x)).numpy()
+        return float(evaluated[0]), evaluated[1:]
 
     stopped = False
     first_loss = value_and_gradient(start.detach().cpu().numpy())[0]

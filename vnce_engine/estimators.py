@@ -162,8 +162,8 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
         `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
         returning True cancels, and `status_` says so. A step's `journal` holds what has been done;
         a fit of the same table, with the same parameters and an int for `random_state`, that is
-        given it goes on from there and ends at the same estimates to within `tol`. The paper's
-        recipe has no journal and starts anew.
+        given it goes on from there and ends at the same estimates to within `tol`; the paper's
+        recipe, to the last bit.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
@@ -202,7 +202,7 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
         refuse_zeros(observations.to_array(), self._column_names())
         if self.max_iter is None:
             options = replace(options, max_cycles=MAX_ITERATIONS)
-        return fit_by_papers_recipe(observations, options, seed, on_step)
+        return fit_by_papers_recipe(observations, options, seed, on_step, journal)
 
 
 class TruncatedGaussianNCE(ContrastiveEstimator):

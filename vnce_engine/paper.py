@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine import bfgs, truncated_normal
+from vnce_engine.journal import Journal
 from vnce_engine.log_normal import ConditionalLogNormal, LogNormal
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
@@ -59,6 +60,7 @@ def fit_paper(
     penalty: Callable[[Tensor], Tensor] | None = None,
     max_iterations: int = MAX_ITERATIONS,
     on_step: Callable[[int, float], bool | None] | None = None,
+    journal: Journal | None = None,
 ) -> PaperFit:
     """Maximise the VNCE objective over K, c (and h if `free_linear`) and a joint log-normal q.
 
@@ -73,32 +75,34 @@ def fit_paper(
     columns to similar size first. Memory: a matrix of (d² / 2)² numbers, and one of d² a row.
 
     `on_step(iteration, objective)` is called after every BFGS iteration, with the number of M-step
-    iterations done; returning True cancels. Raises `ValueError` if an observed cell is zero, which
-    a log-normal cannot condition on.
+    iterations done; returning True cancels. The `journal` keeps the last cycle's start and every
+    evaluation since. Raises `ValueError` if an observed cell is zero, which a log-normal cannot
+    condition on.
     """
-    em = _VariationalEM(observations, noise, generator, free_linear, penalty)
+    journal = journal or Journal()
+    em = _VariationalEM(observations, noise, generator, free_linear, penalty, journal)
     # Without missing cells there is nothing to alternate with: this is NCE, and runs through.
     step_length = max_iterations if observations.observed.all() else ITERATIONS_PER_STEP
-    path = [em.objective()]
-    status = FitStatus.MAX_ITERATIONS if math.isfinite(path[0]) else FitStatus.NON_FINITE
-    num_iterations, gradient_norm = 0, math.nan
+    end_cycle = journal.begin_loop(em)
+    if not em.path:
+        em.path.append(em.objective())
+    status = FitStatus.MAX_ITERATIONS if math.isfinite(em.path[-1]) else FitStatus.NON_FINITE
 
     def report(objective: float) -> bool | None:
-        return on_step(num_iterations, objective) if on_step is not None else None
+        return on_step(em.num_iterations, objective) if on_step is not None else None
 
-    while status is FitStatus.MAX_ITERATIONS and num_iterations < max_iterations:
-        em.redraw()
+    while status is FitStatus.MAX_ITERATIONS and em.num_iterations < max_iterations:
+        em.begin_cycle()
+        end_cycle()
         e_step = em.improve_family(report)
         if e_step.stopped:
             status = FitStatus.CANCELLED
             break
-        m_step = em.improve_model(min(step_length, max_iterations - num_iterations), report)
-        num_iterations += m_step.num_iterations
-        gradient_norm = m_step.gradient_norm
-        path.append(em.objective())
+        m_step = em.improve_model(min(step_length, max_iterations - em.num_iterations), report)
+        em.path.append(em.objective())
         if m_step.stopped:
             status = FitStatus.CANCELLED
-        elif not math.isfinite(path[-1]):
+        elif not math.isfinite(em.path[-1]):
             status = FitStatus.NON_FINITE
         elif e_step.improvement + m_step.improvement < OBJECTIVE_TOLERANCE:
             status = FitStatus.CONVERGED
@@ -107,9 +111,9 @@ def fit_paper(
         model=em.model(),
         family=em.family(),
         status=status,
-        objective_path=tuple(path),
-        num_iterations=num_iterations,
-        gradient_norm=gradient_norm,
+        objective_path=tuple(em.path),
+        num_iterations=em.num_iterations,
+        gradient_norm=em.gradient_norm,
         log_ratio_data=log_ratio_data,
         log_ratio_noise=log_ratio_noise,
     )
@@ -145,7 +149,12 @@ class _VariationalEM:
         generator: torch.Generator,
         free_linear: bool,
         penalty: Callable[[Tensor], Tensor] | None,
+        journal: Journal,
     ) -> None:
+        self.path: list[float] = []
+        self.num_iterations = 0
+        self.gradient_norm = math.nan
+        self._journal = journal
         num_rows, num_columns = observations.values.shape
         uniforms = random_uniforms(NOISE_RATIO * num_rows, num_columns, generator)
         self._noise_values = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
@@ -157,9 +166,32 @@ class _VariationalEM:
         self._penalty = penalty
         self._theta = _theta_at_noise(observations, noise, free_linear)
         self._alpha = LogNormal.fit_independent(observations).to_vector()
-        self.redraw()
+        self._cycle_start = self._present()
+        self._redraw()
 
-    def redraw(self) -> None:
+    def begin_cycle(self) -> None:
+        """Take new draws for both steps of a cycle."""
+        self._cycle_start = self._present()
+        self._redraw()
+
+    def state(self) -> list[Tensor]:
+        """Return all that the present cycle began from."""
+        return self._cycle_start
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        self._theta, self._alpha, generator, numbers = state
+        self._generator.set_state(generator)
+        num_iterations, self.gradient_norm, *self.path = numbers.tolist()
+        self.num_iterations = int(num_iterations)
+
+    def _present(self) -> list[Tensor]:
+        numbers = torch.tensor(
+            [self.num_iterations, self.gradient_norm, *self.path], dtype=torch.float64
+        )
+        return [self._theta, self._alpha, self._generator.get_state(), numbers]
+
+    def _redraw(self) -> None:
         """Take new uniforms for the draws from q."""
         # Without missing cells all draws of a row are alike, and one gives the NCE objective.
         num_draws = 1 if self._observations.observed.all() else NUM_DRAWS
@@ -192,6 +224,7 @@ class _VariationalEM:
             self._alpha,
             max_iterations=ITERATIONS_PER_STEP,
             on_iteration=lambda loss: on_objective(-loss),
+            journal=self._journal,
         )
         self._set_family(info.parameters)
         return info
@@ -210,8 +243,10 @@ class _VariationalEM:
             self._theta,
             max_iterations=max_iterations,
             on_iteration=lambda loss: on_objective(-loss),
+            journal=self._journal,
         )
-        self._theta = info.parameters
+        self._theta, self.gradient_norm = info.parameters, info.gradient_norm
+        self.num_iterations += info.num_iterations
         return info
 
     def log_ratios(self, model: TruncatedGaussian) -> tuple[Tensor, Tensor]:

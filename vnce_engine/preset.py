@@ -13,6 +13,7 @@ from vnce_engine.diagnostics import (
     smallest_scaled_eigenvalue,
 )
 from vnce_engine.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
+from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
 from vnce_engine.paper import NOISE_RATIO, PaperFit, fit_paper
@@ -31,17 +32,25 @@ _MESSAGES = {
 
 
 def fit_by_papers_recipe(
-    observations: Observations, options: FitOptions, seed: int, on_step: OnStep | None = None
+    observations: Observations,
+    options: FitOptions,
+    seed: int,
+    on_step: OnStep | None = None,
+    journal: Journal | None = None,
 ) -> FitResult:
     """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper.py`).
 
     `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
     `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows
-    a data row, whatever the options say. Raises `ValueError` if an observed cell is zero.
+    a data row, whatever the options say. With the `journal` of an interrupted fit it goes on from
+    there, to the same last bit. Raises `ValueError` if an observed cell is zero, or where the
+    journal is another fit's.
     """
     linear = "zero" if options.linear == AUTO else options.linear
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
+    journal = journal or Journal()
+    journal.begin_fit(name_of_fit(observations, ("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(
         strength or 0.0, options.penalty_kind, inverse_k0(scaled, linear), scaled.num_rows
@@ -50,7 +59,8 @@ def fit_by_papers_recipe(
     def report(iteration: int, objective: float) -> bool | None:
         if on_step is None:
             return None
-        return on_step(FitStep("fit", iteration / options.max_cycles, iteration, objective))
+        share = iteration / options.max_cycles
+        return on_step(FitStep("fit", share, iteration, objective, journal))
 
     fit = fit_paper(
         scaled,
@@ -60,6 +70,7 @@ def fit_by_papers_recipe(
         penalty=None if strength is None else penalty.value,
         max_iterations=options.max_cycles,
         on_step=report,
+        journal=journal,
     )
     diagnostics = _diagnose(observations, scaled, fit, penalty.inverse_k0)
     return FitResult(
