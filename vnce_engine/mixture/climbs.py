@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.batched_bfgs import maximise
+from vnce_engine.journal import Journal
 from vnce_engine.mixture.data import MixtureData
 from vnce_engine.mixture.methods import Density, Method, nce_objective, vnce_objective
 from vnce_engine.mixture.model import log_posterior
@@ -36,19 +37,26 @@ def climb_together(
     starts: Tensor,
     max_iterations: int,
     on_iteration: OnIteration,
+    journal: Journal,
 ) -> Climb:
     """Raise the method's objective of one sample, x (1, n), in all parameters by BFGS.
 
     `starts` (s, 5) hold all parameters that any method has, those returned the method's own.
     """
-    recorder = _Recorder(on_iteration)
+    recorded: list[Tensor] = []
+
+    def record(values: Tensor) -> None:
+        recorded.append(values)
+        on_iteration(values)
+
     found = maximise(
         lambda parameters, _: method.objective(parameters, data),
         starts[:, list(method.places)],
         max_iterations,
-        recorder,
+        record,
+        journal.value,
     )
-    return Climb(found.parameters, found.values, recorder.paths(found.values))
+    return Climb(found.parameters, found.values, _path(recorded, found.values))
 
 
 def climb_by_exact_em(
@@ -57,38 +65,67 @@ def climb_by_exact_em(
     starts: Tensor,
     max_iterations: int,
     on_iteration: OnIteration,
+    journal: Journal,
 ) -> Climb:
     """Raise J_VNCE of one sample by EM, q the posterior, from `starts` (s, p) of the model's own.
 
     After an E-step the bound is tight, so that the values are J_NCE's and never fall. Each M-step
     goes all the way up. Source: Rhodes and Gutmann (2019), Corollary 1.
     """
-    recorder = _Recorder(on_iteration)
-    parameters = starts.clone()
-    values = nce_objective(density, parameters, data)
-    moving = torch.arange(len(starts))
-    for _ in range(max_iterations):
-        raised = _m_step(density, data, parameters[moving], lambda _: on_iteration(values))
-        reached = nce_objective(density, raised, data)
-        gain = reached - values[moving]
-        parameters[moving], values[moving] = raised, reached
-        recorder(values.clone())
-        moving = moving[gain > _EM_TOLERANCE]
-        if not len(moving):
-            break
-    return Climb(parameters, values, recorder.paths(values))
+    em = _ExactEm(density, data, starts)
+    end_step = journal.begin_loop(em)
+    while em.num_steps < max_iterations and not em.is_over:
+        # A step on a long column takes long: a caller hears of its iterations too.
+        em.step(lambda _: on_iteration(em.values), journal)
+        end_step()
+        on_iteration(em.values)
+    return Climb(em.parameters, em.values, _path(em.recorded, em.values))
 
 
-def _m_step(
-    density: Density, data: MixtureData, parameters: Tensor, on_iteration: OnIteration
-) -> Tensor:
-    log_q = log_posterior(density(parameters, data.x))  # (2, a, n)
+class _ExactEm:
+    """The state between steps: where each start has come to, and which still move."""
 
-    def objective(trial: Tensor, rows: Tensor) -> Tensor:
-        return vnce_objective(density, trial, log_q[:, rows], data)
+    def __init__(self, density: Density, data: MixtureData, starts: Tensor) -> None:
+        self._density, self._data = density, data
+        self.parameters = starts.clone()
+        self.values = nce_objective(density, starts, data)
+        self.recorded: list[Tensor] = []
+        self._moving = torch.arange(len(starts))
 
-    # A step on a long column takes long: a caller hears of its iterations too.
-    return maximise(objective, parameters, on_iteration=on_iteration).parameters
+    @property
+    def num_steps(self) -> int:
+        """The number of steps done."""
+        return len(self.recorded)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no start moves any more."""
+        return not len(self._moving)
+
+    def step(self, on_iteration: OnIteration, journal: Journal) -> None:
+        """Take an E-step and an M-step from all starts that still move."""
+        moving = self._moving
+        log_q = log_posterior(self._density(self.parameters[moving], self._data.x))  # (2, a, n)
+
+        def objective(trial: Tensor, rows: Tensor) -> Tensor:
+            return vnce_objective(self._density, trial, log_q[:, rows], self._data)
+
+        raised = maximise(
+            objective, self.parameters[moving], on_iteration=on_iteration, keep=journal.value
+        ).parameters
+        reached = nce_objective(self._density, raised, self._data)
+        gain = reached - self.values[moving]
+        self.parameters[moving], self.values[moving] = raised, reached
+        self.recorded.append(self.values.clone())
+        self._moving = moving[gain > _EM_TOLERANCE]
+
+    def state(self) -> list[Tensor]:
+        """Return all that later steps depend on."""
+        return [self.parameters, self.values, self._moving, *self.recorded]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        self.parameters, self.values, self._moving, *self.recorded = state
 
 
 def joined(climbs: Sequence[Climb]) -> Climb:
@@ -105,17 +142,6 @@ def _prolonged(paths: Tensor, length: int) -> Tensor:
     return torch.cat([paths, paths[-1:].expand(length - len(paths), -1)])
 
 
-class _Recorder:
-    """Keeps the values of all iterations."""
-
-    def __init__(self, on_iteration: OnIteration) -> None:
-        self._on_iteration = on_iteration
-        self._values: list[Tensor] = []
-
-    def __call__(self, values: Tensor) -> None:
-        self._values.append(values)
-        self._on_iteration(values)
-
-    def paths(self, last: Tensor) -> Tensor:
-        """Return the values (iterations, s); `last` where no iteration was needed."""
-        return torch.stack(self._values or [last])
+def _path(recorded: Sequence[Tensor], last: Tensor) -> Tensor:
+    """Return the values (iterations, s) of all iterations; `last` where none was needed."""
+    return torch.stack(list(recorded) or [last])

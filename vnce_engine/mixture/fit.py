@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.mixture import climbs
 from vnce_engine.mixture.climbs import Climb, OnIteration
 from vnce_engine.mixture.data import MixtureData
@@ -21,7 +22,7 @@ from vnce_engine.mixture.model import true_log_partition
 from vnce_engine.mixture.optimum import DENSITIES, Optimum, ending, warnings_about
 from vnce_engine.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.mixture.uncertainty import Neighbourhood
-from vnce_engine.observations import MIN_ROWS
+from vnce_engine.observations import MIN_ROWS, Observations
 from vnce_engine.progress import FitCancelledError, OnStep
 from vnce_engine.result import FitStatus, FitStep, FitWarning
 from vnce_engine.variational.overlap import Overlap
@@ -79,22 +80,29 @@ class MixtureFit:
 
 
 def fit_mixture(
-    x: ArrayLike, options: MixtureOptions, seed: int, on_step: OnStep | None = None
+    x: ArrayLike,
+    options: MixtureOptions,
+    seed: int,
+    on_step: OnStep | None = None,
+    journal: Journal | None = None,
 ) -> MixtureFit:
     """Fit the mixture to x (n,), finite and about zero, from `options.num_starts` starts.
 
     The noise is N(0, s²), s the root mean square of x times `noise_scale`. Of the starts the one
-    whose objective ends highest is kept.
+    whose objective ends highest is kept. With the `journal` of an interrupted fit of the same x,
+    options and seed it goes on from there, to the same last bit.
 
-    Raises `ValueError` for x that does not fit, and `FitCancelledError` where `on_step`, called
-    after every iteration, returns True.
+    Raises `ValueError` for x that does not fit or another fit's journal, and `FitCancelledError`
+    where `on_step`, called after every iteration, returns True.
     """
     sample = _checked(x, options)
+    journal = journal or Journal()
+    journal.begin_fit(name_of_fit(Observations.from_array(sample[:, np.newaxis]), options, seed))
     generator = torch.Generator().manual_seed(seed)
     scaled = torch.as_tensor(sample / options.sigma_1).unsqueeze(0)
     data = _with_noise(scaled, options, generator)
     starts = _starts(scaled, options.num_starts, generator)
-    climb = _climb(data, starts, options, on_step)
+    climb = _climb(data, starts, options, on_step, journal)
     return _present(sample, data, climb, options)
 
 
@@ -142,31 +150,60 @@ def _starts(x: Tensor, num: int, generator: torch.Generator) -> Tensor:
 
 
 def _climb(
-    data: MixtureData, starts: Tensor, options: MixtureOptions, on_step: OnStep | None
+    data: MixtureData,
+    starts: Tensor,
+    options: MixtureOptions,
+    on_step: OnStep | None,
+    journal: Journal,
 ) -> Climb:
     """Climb from all starts, as many at a time as memory is meant for."""
     size = max(1, _VALUES_AT_A_TIME // (data.x.shape[1] + data.y.shape[1]))
     groups = starts.split(size)
-    done: list[Climb] = []
+    done = _Done([])
     num_iterations = 0
 
     def on_iteration(values: Tensor) -> None:
         nonlocal num_iterations
         num_iterations += 1
         within = num_iterations / (num_iterations + _USUAL_ITERATIONS)
-        fraction = (len(done) + within) / len(groups)
-        step = FitStep("fit", fraction, num_iterations, _or_none(float(values.max())))
+        fraction = (len(done.climbs) + within) / len(groups)
+        best = _or_none(float(values.max()))
+        step = FitStep("fit", fraction, num_iterations, best, journal)
         if on_step is not None and on_step(step):
             raise FitCancelledError
 
-    for group in groups:
+    end_group = journal.begin_loop(done)
+    while len(done.climbs) < len(groups):
         num_iterations = 0
-        done.append(_climb_group(data, group, options, on_iteration))
-    return climbs.joined(done)
+        group = groups[len(done.climbs)]
+        done.climbs.append(_climb_group(data, group, options, on_iteration, journal))
+        end_group()
+    return climbs.joined(done.climbs)
+
+
+@dataclass(frozen=True)
+class _Done:
+    """The climbs of the groups of starts that are done."""
+
+    climbs: list[Climb]
+
+    def state(self) -> list[Tensor]:
+        """Return their parts in a row."""
+        return [
+            part for climb in self.climbs for part in (climb.parameters, climb.values, climb.paths)
+        ]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        self.climbs[:] = [Climb(*state[i : i + 3]) for i in range(0, len(state), 3)]
 
 
 def _climb_group(
-    data: MixtureData, starts: Tensor, options: MixtureOptions, on_iteration: OnIteration
+    data: MixtureData,
+    starts: Tensor,
+    options: MixtureOptions,
+    on_iteration: OnIteration,
+    journal: Journal,
 ) -> Climb:
     """Return where the starts lead, in the model's own parameters: log theta and, if free, c."""
     is_free = options.form is Form.UNNORMALISED
@@ -174,10 +211,10 @@ def _climb_group(
         density = DENSITIES[options.form]
         limit = options.max_iterations or _EM_STEPS
         own = starts[:, : 2 if is_free else 1]
-        return climbs.climb_by_exact_em(density, data, own, limit, on_iteration)
+        return climbs.climb_by_exact_em(density, data, own, limit, on_iteration, journal)
     method = (UNNORMALISED if is_free else NORMALISED)[options.estimator.upper()]
     limit = options.max_iterations or _BFGS_ITERATIONS
-    climb = climbs.climb_together(method, data, starts, limit, on_iteration)
+    climb = climbs.climb_together(method, data, starts, limit, on_iteration, journal)
     own = climb.parameters[:, :1]
     if is_free:
         own = torch.cat([own, log_partition(method, climb.parameters).unsqueeze(1)], dim=1)

@@ -1,12 +1,14 @@
 """The mixture fitted to one sample."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.mixture.optimum import CONVERGED_STEP
 from vnce_engine.mixture.options import Estimator, Form, MixtureOptions
@@ -169,6 +171,33 @@ def test_noise_far_wider_than_the_data_is_a_warning() -> None:
 def test_the_same_seed_gives_the_same_bits() -> None:
     first, second = (fit(Form.UNNORMALISED, Estimator.NCE) for _ in range(2))
     assert (first.theta, first.objective_path) == (second.theta, second.objective_path)
+
+
+@pytest.mark.parametrize("estimator", list(Estimator))
+def test_a_fit_cut_anywhere_ends_at_the_same_bits(
+    estimator: Estimator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two of the three starts, then the third.
+    monkeypatch.setattr("vnce_engine.mixture.fit._VALUES_AT_A_TIME", 6 * N)
+    if estimator is Estimator.MLE:
+        monkeypatch.setattr("vnce_engine.mixture.fit._VALUES_AT_A_TIME", 2 * N)
+    options = MixtureOptions(estimator=estimator, num_starts=3, noise_ratio=2)
+    x = draw(Form.UNNORMALISED)
+    stored: list[bytes] = []
+
+    def keep(step: FitStep) -> None:
+        assert step.journal is not None
+        stored.append(step.journal.dump())
+
+    whole = fit_mixture(x, options, 0, keep)
+    total = len(stored)
+    for cut in (0, 1, total // 3, total // 2, 2 * total // 3, total - 2, total - 1):
+        journal = Journal.load(stored[cut])
+        resumed = fit_mixture(x, options, 0, journal=journal)
+        np.testing.assert_equal(asdict(resumed), asdict(whole))
+        assert journal.num_taken > 1
+    with pytest.raises(UnusableJournalError):
+        fit_mixture(x, options, 1, journal=Journal.load(stored[0]))
 
 
 @pytest.mark.parametrize("estimator", [Estimator.NCE, Estimator.EXACT_EM])
