@@ -1,51 +1,31 @@
-"""What the contrastive estimators of the truncated Gaussian share: their parameters."""
+"""What VNCE and NCE of the truncated Gaussian share: the linear term, and a barrier."""
 
-import math
+from dataclasses import replace
 
-from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
-from vnce_engine.network_estimator import (
-    NetworkEstimator,
-    RandomState,
-    check_choice,
-    check_count,
-    check_number,
-    check_range,
-)
-from vnce_engine.penalty import PenaltyKind
+from vnce_engine.contrastive import ContrastiveEstimator
+from vnce_engine.fit import AUTO, FitOptions
+from vnce_engine.network_estimator import RandomState, check_choice
 
 __all__ = ["RandomState", "TruncatedGaussianEstimator", "check_choice"]
 
+# log det K has this weight over n: that of two normal rows' likelihood.
+BARRIER_ROWS = 1.0
 
-class TruncatedGaussianEstimator(NetworkEstimator):
+
+class TruncatedGaussianEstimator(ContrastiveEstimator):
     """A truncated Gaussian network, fitted by telling data from noise."""
 
     linear: str
-    penalty: float | str | None
-    penalty_kind: str
-    noise_ratio: int
-    noise_draws: str
-    max_iter: int | None
-    tol: float
+    positive_definite: str
 
     def _options(self) -> FitOptions:
-        return FitOptions(
+        return replace(
+            super()._options(),
             linear=self.linear,
-            penalty=self.penalty,
-            penalty_kind=PenaltyKind(self.penalty_kind),
-            noise_ratio=self.noise_ratio,
-            noise_draws=self.noise_draws,
-            tolerance=self.tol,
-            max_cycles=MAX_CYCLES if self.max_iter is None else self.max_iter,
+            barrier_rows=BARRIER_ROWS if self.positive_definite == "barrier" else 0.0,
         )
 
     def _check_parameters(self) -> None:
         check_choice("linear", self.linear, (AUTO, "free", "zero"))
-        check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
-        check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
-        if self.penalty is not None and self.penalty != AUTO:
-            check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
-        check_count("noise_ratio", self.noise_ratio)
-        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
+        check_choice("positive_definite", self.positive_definite, ("warn", "barrier"))
+        super()._check_parameters()

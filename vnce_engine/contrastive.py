@@ -1,47 +1,55 @@
-"""What VNCE and NCE share beyond a network's conventions: penalties, their choice, and noise."""
+"""What VNCE and NCE of any network share: penalties, how their strength is chosen, and noise."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
 
-from vnce_engine.base import TruncatedGaussianEstimator, check_choice
 from vnce_engine.choice import Selection
 from vnce_engine.device import chosen_device
-from vnce_engine.fit import AUTO, FitOptions
+from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.network import ranked_edges
-from vnce_engine.network_estimator import check_range
+from vnce_engine.network_estimator import (
+    NetworkEstimator,
+    check_choice,
+    check_count,
+    check_number,
+    check_range,
+)
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.problem import NOISE_SCALES
 from vnce_engine.result import FitResult, FitWarning, Stability
 from vnce_engine.stability import StabilityRule, has_bound
 
-# log det K has this weight over n: that of two normal rows' likelihood.
-BARRIER_ROWS = 1.0
 # Below it the bound on false edges says next to nothing.
 _SMALLEST_THRESHOLD = 0.6
 
 
-class ContrastiveEstimator(TruncatedGaussianEstimator):
-    """A truncated Gaussian network told from noise; subclasses say what of missing cells."""
+class ContrastiveEstimator(NetworkEstimator):
+    """A network told from noise; subclasses say of which model, and what of missing cells."""
 
+    penalty: float | str | None
+    penalty_kind: str
     penalties: Sequence[float] | None
     selection: str
     ebic_gamma: float
     n_subsamples: int
     inclusion_threshold: float
     max_false_edges: float
-    positive_definite: str
+    noise_ratio: int
     noise_scale: float
+    noise_draws: str
+    max_iter: int | None
+    tol: float
     device: str
     stability_: Stability | None
 
     def _options(self) -> FitOptions:
-        return replace(
-            super()._options(),
+        return FitOptions(
+            penalty=self.penalty,
+            penalty_kind=PenaltyKind(self.penalty_kind),
             penalties=None
             if self.penalties is None
             else tuple(sorted({float(strength) for strength in self.penalties}, reverse=True)),
@@ -50,21 +58,34 @@ class ContrastiveEstimator(TruncatedGaussianEstimator):
             stability=StabilityRule(
                 self.n_subsamples, self.inclusion_threshold, self.max_false_edges
             ),
-            barrier_rows=BARRIER_ROWS if self.positive_definite == "barrier" else 0.0,
+            noise_ratio=self.noise_ratio,
             noise_scale=self.noise_scale,
+            noise_draws=self.noise_draws,
+            tolerance=self.tol,
+            max_cycles=MAX_CYCLES if self.max_iter is None else self.max_iter,
             device=self.device,
         )
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
+        check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
+        if self.penalty is not None and self.penalty != AUTO:
+            check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_count("noise_ratio", self.noise_ratio)
+        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
         check_choice("selection", self.selection, tuple(Selection))
-        check_choice("positive_definite", self.positive_definite, ("warn", "barrier"))
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
         _check_positive("max_false_edges", self.max_false_edges)
         check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
         chosen_device(self.device)
         self._check_penalties()
+        self._check_selection()
+
+    def _check_selection(self) -> None:
         if not _is_whole(self.n_subsamples) or self.n_subsamples < 2 or self.n_subsamples % 2:
             raise ValueError(
                 f"`n_subsamples` must be an even number of at least 2, got {self.n_subsamples!r}"

@@ -7,9 +7,8 @@ from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
-from vnce_engine.base import RandomState, check_choice
+from vnce_engine.base import RandomState, TruncatedGaussianEstimator, check_choice
 from vnce_engine.columns import refuse_zeros
-from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.fit import fit
 from vnce_engine.journal import Journal
@@ -20,7 +19,7 @@ from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult
 
 
-class TruncatedGaussianVNCE(ContrastiveEstimator):
+class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     """Truncated Gaussian network from a table with holes, by variational NCE.
 
     The model of a (transformed) row x >= 0 is exp(-½ xᵀKx + hᵀx - c). Missing cells are latent
@@ -205,7 +204,7 @@ class TruncatedGaussianVNCE(ContrastiveEstimator):
         return fit_by_papers_recipe(observations, options, seed, on_step, journal)
 
 
-class TruncatedGaussianNCE(ContrastiveEstimator):
+class TruncatedGaussianNCE(TruncatedGaussianEstimator):
     """Truncated Gaussian network by plain NCE, missing cells filled or dropped beforehand.
 
     The comparator of the paper: filled cells bias the estimates more the more there are.

@@ -24,7 +24,7 @@ from vnce_engine.problem import NUM_FOLDS, Problem, num_parameters
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.region import Region
 from vnce_engine.result import FitResult, FitStatus, FitWarning, LinearEvidence
-from vnce_engine.selection import choose_by_held_out_rows, choose_linear, trial_penalty
+from vnce_engine.selection import choose_by_held_out_rows, choose_linear
 from vnce_engine.setting import Setting
 from vnce_engine.stability import StabilityRule, choose_by_stability
 
@@ -180,26 +180,11 @@ class _Run(Generic[RowSampleT]):
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
         progress = self._progress
-        self._bring_noise_nearer()
         start, done = self._choose_all()
         progress.enter("fit", done, 1.0)
         progress.journal.watch(())
         self._cycles = self._setting.cycles(start, progress)
         return self._estimate()
-
-    def _bring_noise_nearer(self) -> None:
-        """Let the noise learn from a first fit, where the model's noise does."""
-        setting = self._setting
-        num_rows = setting.problem.num_rows
-        is_known = self._options.penalty != AUTO
-        penalty = (
-            setting.penalty(self._strength, num_rows)
-            if is_known
-            else trial_penalty(setting, num_rows)
-        )
-        problem = setting.problem.with_nearer_noise(penalty, self._progress)
-        self._setting = replace(setting, problem=problem)
-        self._sample = problem.sample()
 
     def _choose_all(self) -> tuple[Tensor, float]:
         """Choose h and the strength where asked to; return where to start, the share of work done.
@@ -244,7 +229,7 @@ class _Run(Generic[RowSampleT]):
                 assert_never(options.selection)
 
     def _estimate(self) -> FitStatus:
-        """Run the final fit, its last cycles with more noise."""
+        """Run the final fit, its last cycles with better noise."""
         options = self._options
         problem = self._setting.problem
         penalty, region = self._penalty_and_region()
@@ -254,7 +239,7 @@ class _Run(Generic[RowSampleT]):
         if status is not FitStatus.CONVERGED:
             return status
         self._progress.enter_part(0.4, 1.0)
-        self._sample = problem.sample_with_more_noise()
+        self._sample = problem.final_sample(self._cycles.augmented)
         cycles_left = options.max_cycles - len(self._cycles.objective_path)
         return self._cycles.run(self._sample, penalty, region, options.tolerance, cycles_left)
 

@@ -1,6 +1,8 @@
 """Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
 
-import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, Self
 
@@ -9,20 +11,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from vnce_engine.device import chosen_device
+from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
-from vnce_engine.gaussian_fit import GaussianOptions, fit_gaussian
-from vnce_engine.network_estimator import (
-    NetworkEstimator,
-    RandomState,
-    check_choice,
-    check_count,
-    check_number,
-    check_range,
-)
+from vnce_engine.fit import FitOptions
+from vnce_engine.gaussian_fit import fit_gaussian
+from vnce_engine.journal import Journal
+from vnce_engine.network_estimator import RandomState, check_choice
 from vnce_engine.observations import Observations
-from vnce_engine.penalty import PenaltyKind
-from vnce_engine.problem import NOISE_SCALES
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult
 from vnce_engine.transforms import Transform
@@ -33,19 +28,10 @@ _NUM_QUANTILES = 32
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
 
-class _GaussianEstimator(NetworkEstimator):
+class _GaussianEstimator(ContrastiveEstimator):
     """A Gaussian network, fitted by telling data from Gaussian noise."""
 
     _may_be_negative = True
-
-    penalty: float | None
-    penalty_kind: str
-    noise_ratio: int
-    noise_scale: float
-    noise_draws: str
-    max_iter: int
-    tol: float
-    device: str
 
     def impute(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return X with its missing cells at their mean given the observed ones of their row.
@@ -68,38 +54,34 @@ class _GaussianEstimator(NetworkEstimator):
         means = transform.inverse(draws.clamp(min=0).numpy()).mean(axis=0)
         return np.where(np.isnan(table), means, table)
 
-    def fit(self, X: ArrayLike, y: object = None, *, on_step: OnStep | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
         """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
 
-        `y` is ignored. `on_step` is called with a `FitStep` after every Newton step; returning True
-        cancels, and `status_` says so. Raises `ValueError` naming the parameter or the columns that
-        do not fit.
+        `y` is ignored. `on_step` and `journal` are those of `TruncatedGaussianVNCE.fit`.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
         """
-        return self._fit(X, partial(self._estimate, on_step=on_step))
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
-    def _options(self) -> GaussianOptions:
-        return GaussianOptions(
-            noise_ratio=self.noise_ratio,
-            noise_scale=self.noise_scale,
-            noise_draws=self.noise_draws,
-            penalty=self.penalty,
-            penalty_kind=PenaltyKind(self.penalty_kind),
-            tolerance=self.tol,
-            max_iterations=self.max_iter,
-            device=self.device,
-        )
+    def _options(self) -> FitOptions:
+        return replace(super()._options(), linear="free")
 
-    def _check_parameters(self) -> None:
-        check_choice("penalty_kind", self.penalty_kind, ("adaptive", "ridge"))
-        check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
-        if self.penalty is not None:
-            check_number("penalty", self.penalty, "None or a positive number", 0, math.inf)
-        check_count("noise_ratio", self.noise_ratio)
-        check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
-        check_count("max_iter", self.max_iter)
-        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
-        chosen_device(self.device)
+    @abstractmethod
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        """Fit to observations."""
 
 
 class GaussianVNCE(_GaussianEstimator):
@@ -114,11 +96,18 @@ class GaussianVNCE(_GaussianEstimator):
     ----------
     transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; all but "none" need them non-negative.
-    penalty : float or None
-        Strength of a penalty on interactions, as it is for 1000 rows; None for none, which needs
-        more rows than parameters.
-    penalty_kind : "adaptive" or "ridge"
-        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion.
+    penalty : "auto", float or None
+        Strength of a penalty on interactions, as it is for 1000 rows: "auto" chooses it by
+        `selection`, None switches it off, which needs more rows than parameters and tends to
+        maximum likelihood.
+    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
+    penalties : sequence of float or None
+    selection : "held-out", "ebic" or "stability"
+    ebic_gamma : float
+    n_subsamples : int
+    inclusion_threshold : float
+    max_false_edges : float
+        All as they are for `TruncatedGaussianVNCE`.
     noise_ratio : int
         Noise rows a data row, nu.
     noise_scale : float
@@ -128,10 +117,10 @@ class GaussianVNCE(_GaussianEstimator):
         Evenly spread or independent noise.
     random_state : int, Generator, RandomState or None
         Seed of the noise; the same int gives the same result.
-    max_iter : int
-        Newton steps at most.
+    max_iter : int or None
+        Newton steps of the final fit at most: 100 if None.
     tol : float
-        Largest step in K and h, columns scaled to variance 1, at which the fit has converged.
+        Largest step in K and h, columns scaled to K_ii = 1, at which the fit has converged.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -146,13 +135,19 @@ class GaussianVNCE(_GaussianEstimator):
         self,
         *,
         transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | None = None,
-        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         random_state: RandomState = None,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         tol: float = 1e-5,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
@@ -160,6 +155,12 @@ class GaussianVNCE(_GaussianEstimator):
         self.transform = transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
         self.noise_ratio = noise_ratio
         self.noise_scale = noise_scale
         self.noise_draws = noise_draws
@@ -169,8 +170,14 @@ class GaussianVNCE(_GaussianEstimator):
         self.edge_threshold = edge_threshold
         self.device = device
 
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
-        return fit_gaussian(observations, self._options(), seed, on_step)
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        return fit_gaussian(observations, self._options(), seed, on_step, journal)
 
 
 class GaussianNCE(_GaussianEstimator):
@@ -191,13 +198,19 @@ class GaussianNCE(_GaussianEstimator):
         *,
         imputation: Literal["mean", "zero", "drop"] = "mean",
         transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | None = None,
-        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         random_state: RandomState = None,
-        max_iter: int = 100,
+        max_iter: int | None = None,
         tol: float = 1e-5,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
@@ -206,6 +219,12 @@ class GaussianNCE(_GaussianEstimator):
         self.transform = transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
         self.noise_ratio = noise_ratio
         self.noise_scale = noise_scale
         self.noise_draws = noise_draws
@@ -219,10 +238,16 @@ class GaussianNCE(_GaussianEstimator):
         super()._check_parameters()
         check_choice("imputation", self.imputation, _FILLINGS)
 
-    def _estimate(self, observations: Observations, seed: int, on_step: OnStep | None) -> FitResult:
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit_gaussian(filled, self._options(), seed, on_step),
+            lambda filled: fit_gaussian(filled, self._options(), seed, on_step, journal),
         )

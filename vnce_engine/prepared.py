@@ -127,13 +127,6 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
         return Region(linear == "free", floor, graph, is_definite)
 
-    def with_nearer_noise(self, penalty: Penalty, progress: Progress) -> Self:
-        """Return the problem with noise that a first fit under `penalty` has brought nearer.
-
-        That is itself where noise of another kind has no known marginals.
-        """
-        return self
-
     def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
         return self.inverse_k0(linear)
@@ -156,8 +149,8 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return the problem of so many of the rows, taken at random, in the same units."""
 
     @abstractmethod
-    def sample_with_more_noise(self) -> RowSampleT:
-        """Return all folds together, with as much noise as the last cycles take."""
+    def final_sample(self, augmented: Tensor) -> RowSampleT:
+        """Return all folds together, with the noise of the last cycles, which start there."""
 
     @abstractmethod
     def inverse_k0(self, linear: str) -> Tensor:

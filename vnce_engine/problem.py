@@ -79,6 +79,10 @@ class Problem(PreparedTable[ContrastiveSample]):
         """Return samples of different rows as one, their blocks shared."""
         return ContrastiveSample.joined(samples)
 
+    def final_sample(self, augmented: Tensor) -> ContrastiveSample:
+        """Return all folds together, with more noise of the same kind."""
+        return self.sample_with_more_noise()
+
     def sample_with_more_noise(self) -> ContrastiveSample:
         """Return all folds with up to `FINAL_NOISE_FACTOR` times as much noise, the first kept."""
         sample = self.sample()

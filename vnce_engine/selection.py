@@ -37,7 +37,7 @@ _TOLERANCE = 2e-2
 _MAX_CYCLES = 6
 
 
-def trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
+def _trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
     """Return the penalty of a fit to `num_rows` rows before the strength is chosen.
 
     In place of an L1 penalty, whose strength at this stage need not fit the table, it is adaptive.
@@ -63,7 +63,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
         progress.enter_part(position / 2, (position + 1) / 2)
         trial = replace(setting, linear=linear)
         cycles = trial.cycles(trial.start(), progress)
-        penalty = trial_penalty(trial, training.num_rows)
+        penalty = _trial_penalty(trial, training.num_rows)
         cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
         values[linear] = progress.journal.value(
             partial(held_out.held_out_objective, cycles.augmented, problem.num_rows)

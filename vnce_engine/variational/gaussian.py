@@ -72,19 +72,21 @@ class GroupedRows(NamedTuple):
         """Return u with zeros where cells are missing."""
         return torch.nan_to_num(self.u, nan=0.0)
 
-    def both_missing(self) -> Tensor:
-        """Return bool (number of patterns, d, d): whether both coordinates are missing."""
-        return self.patterns.unsqueeze(2) & self.patterns.unsqueeze(1)
-
     def factors(self, precision: Tensor) -> Tensor:
-        """Return Cholesky factors (number of patterns, d, d) of K_mm, of the identity elsewhere.
+        """Return the factors of `pattern_factors` (number of patterns, d, d)."""
+        return pattern_factors(precision, self.patterns)[0]
 
-        NaN where K_mm is not positive definite, so that a line search turns back from there.
-        """
-        identity = torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
-        blocks = torch.where(self.both_missing(), precision, identity)
-        factor, info = torch.linalg.cholesky_ex(blocks)
-        return torch.where((info > 0).view(-1, 1, 1), torch.nan, factor)
+
+def pattern_factors(precision: Tensor, patterns: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Cholesky factors (p, d, d) of K_mm for each of `patterns`, bool (p, d), True missing.
+
+    That of the identity where cells are observed, and NaN where K_mm is not positive definite, so
+    that a line search turns back from there; and bool (p, d, d), whether both cells are missing.
+    """
+    both_missing = patterns.unsqueeze(2) & patterns.unsqueeze(1)
+    identity = torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
+    factor, info = torch.linalg.cholesky_ex(torch.where(both_missing, precision, identity))
+    return torch.where((info > 0).view(-1, 1, 1), torch.nan, factor), both_missing
 
 
 class MissingCells(NamedTuple):

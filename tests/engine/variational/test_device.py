@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from vnce_engine.device import chosen_device
+from vnce_engine.fit import FitOptions
 from vnce_engine.gaussian import GaussianVNCE
-from vnce_engine.gaussian_fit import GaussianOptions, fit_gaussian
+from vnce_engine.gaussian_fit import fit_gaussian
 from vnce_engine.observations import Observations
+from vnce_engine.penalty import PenaltyKind
 from vnce_engine.result import FitStatus
 from vnce_engine.variational import fits
 from vnce_engine.variational.affine_normal import AffineNormal
@@ -227,14 +229,20 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         contrast(table(), 1, "gpu")
 
 
-def test_a_gaussian_network_is_the_same_on_another_device(device: Any) -> None:
+@pytest.mark.parametrize(
+    "choices",
+    [{"penalty": 1.0}, {"penalty_kind": PenaltyKind.L1, "penalties": (0.05,)}],
+    ids=["adaptive", "l1"],
+)
+def test_a_gaussian_network_is_the_same_on_another_device(device: Any, choices: Any) -> None:
     X = np.random.default_rng(4).normal(size=(80, 4)) @ np.triu(np.ones((4, 4)))
     X[:20, 1] = X[30:50, 3] = np.nan
     observations = Observations.from_array(X)
-    options = GaussianOptions(penalty=1.0)
+    options = FitOptions(linear="free", tolerance=1e-5, **choices)
     here = fit_gaussian(observations, options, seed=0)
     there = fit_gaussian(observations, replace(options, device=device), seed=0)
     assert there.status is here.status is FitStatus.CONVERGED
+    assert there.penalty == here.penalty
     for name in ("precision", "linear", "log_partition"):
         torch.testing.assert_close(getattr(there.model, name), getattr(here.model, name), **SAME)
     assert there.diagnostics.mean_classification == pytest.approx(

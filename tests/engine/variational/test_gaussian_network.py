@@ -10,14 +10,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import Tensor
 
 from vnce_engine.gaussian import GaussianNCE, GaussianVNCE
-from vnce_engine.gaussian_surface import GaussianSurface
-from vnce_engine.noise import random_uniforms
+from vnce_engine.gaussian_problem import GaussianProblem
+from vnce_engine.gaussian_sample import GaussianSample, log_density
 from vnce_engine.objective import vnce_objective
-from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.observations import Observations
+from vnce_engine.penalty import PenaltyKind
+from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus
+from vnce_engine.surface import Surface
 from vnce_engine.transforms import Transform
-from vnce_engine.variational.gaussian import Gaussian, GaussianParameters, GroupedRows
-from vnce_engine.variational.gaussian_noise import GaussianNoise
+from vnce_engine.variational.gaussian import Gaussian, GaussianParameters
 
 FloatArray = NDArray[np.float64]
 
@@ -85,7 +87,7 @@ def test_the_estimate_is_maximum_likelihood_up_to_the_error_of_the_noise(fractio
     X = table(500, fraction, seed=1)
     mean, covariance = maximum_likelihood(X)
     K = np.linalg.inv(covariance)
-    fitted = GaussianVNCE(noise_ratio=nu, noise_draws="random", random_state=0).fit(X)
+    fitted = GaussianVNCE(penalty=None, noise_ratio=nu, noise_draws="random", random_state=0).fit(X)
     assert fitted.converged_
     lower = np.tril_indices(3)
     errors = errors_of_likelihood(X, mean, K)
@@ -101,7 +103,9 @@ def test_evenly_spread_noise_comes_nearer_to_maximum_likelihood() -> None:
 
     def distance(noise_draws: Any) -> float:
         gaps = [
-            GaussianVNCE(noise_draws=noise_draws, random_state=seed).fit(X).precision_ / K - 1
+            GaussianVNCE(penalty=None, noise_draws=noise_draws, random_state=seed).fit(X).precision_
+            / K
+            - 1
             for seed in range(3)
         ]
         return float(np.mean(np.square(gaps)))
@@ -109,56 +113,112 @@ def test_evenly_spread_noise_comes_nearer_to_maximum_likelihood() -> None:
     assert distance("sobol") < distance("random")
 
 
-def surface(fraction: float, strength: float) -> tuple[GaussianSurface, Tensor]:
-    """Return a small objective and a theta away from its maximum."""
-    x = torch.from_numpy((table(40, fraction, seed=3) - MEAN) / UNITS)
-    noise = GaussianNoise.fit_columns(x)
+def prepared(fraction: float) -> GaussianProblem:
+    """Return a small table against as many noise rows."""
+    observations = Observations.from_array(table(40, fraction, seed=3))
     generator = torch.Generator().manual_seed(0)
-    y = torch.where(x.isnan(), torch.nan, noise.sample(random_uniforms(len(x), 3, generator)))
-    u = torch.cat([x, y])
-    penalty = Penalty(strength, PenaltyKind.RIDGE, torch.ones(3, dtype=torch.float64), len(x))
-    made = GaussianSurface(GroupedRows.of(u), noise.log_prob(u), len(x), penalty)
-    K = torch.tensor([[1.2, -0.3, 0.1], [-0.3, 0.9, 0.2], [0.1, 0.2, 1.5]], dtype=torch.float64)
-    return made, GaussianParameters(K, K[0], K[0, 0]).packed()
+    return GaussianProblem.prepare(observations, 1, 2, "random", generator)
 
 
-def objective(made: GaussianSurface, theta: Tensor) -> Tensor:
+def surface(fraction: float, strength: float) -> tuple[Surface, Tensor]:
+    """Return a small objective and an A away from its maximum."""
+    problem = prepared(fraction)
+    penalty = problem.penalty(strength, PenaltyKind.RIDGE, "free", problem.num_rows)
+    A = torch.tensor(
+        [
+            [1.2, -0.3, 0.1, 0.4],
+            [-0.3, 0.9, 0.2, -0.2],
+            [0.1, 0.2, 1.5, 0.1],
+            [0.4, -0.2, 0.1, 5.0],
+        ],
+        dtype=torch.float64,
+    )
+    region = problem.region("free")
+    return Surface(problem.sample(), torch.zeros(4, 4).double(), penalty, region), A
+
+
+def objective(made: Surface, augmented: Tensor) -> Tensor:
     """Return the same objective by automatic differentiation's rules alone."""
-    log_ratio = Gaussian(3).log_marginal(theta, made.rows.u) - made.log_noise
-    data, noise = log_ratio[: made.num_data], log_ratio[made.num_data :]
-    penalty = made.penalty.value(GaussianParameters.unpack(theta, 3).precision)
-    return vnce_objective(data.unsqueeze(0), noise.unsqueeze(0), 1.0).total - penalty
+    sample = made.sample
+    assert isinstance(sample, GaussianSample)
+    K, h, c = augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1]
+    theta = GaussianParameters(K, h, c).packed()
+    u = torch.where(sample.patterns[sample.pattern].unsqueeze(1), torch.nan, sample.values)
+    log_ratio = Gaussian(3).log_marginal(theta, u.flatten(0, 1)).view_as(sample.log_noise)
+    log_ratio = log_ratio - sample.log_noise
+    data, noise = log_ratio[:, 0], log_ratio[:, 1:].flatten()
+    return vnce_objective(
+        data.unsqueeze(0), noise.unsqueeze(0), sample.nu
+    ).total - made.penalty.value(K)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.4])
 @pytest.mark.parametrize("strength", [0.0, 2.0])
 def test_value_and_slope_are_those_of_the_nce_objective(fraction: float, strength: float) -> None:
-    made, theta = surface(fraction, strength)
-    leaf = theta.clone().requires_grad_(True)
+    made, augmented = surface(fraction, strength)
+    leaf = augmented.clone().requires_grad_(True)
     value = objective(made, leaf)
     (gradient,) = torch.autograd.grad(value, leaf)
-    assert made.value(theta) == pytest.approx(value.item(), rel=1e-12)
-    torch.testing.assert_close(made.expand(theta).gradient, gradient, rtol=1e-10, atol=1e-12)
+    point = made.at(augmented, Progress(None))
+    assert float(point.value) == pytest.approx(value.item(), rel=1e-12)
+    # Mirror images move together.
+    symmetric = 0.5 * (gradient + gradient.mT)
+    torch.testing.assert_close(point.gradient, symmetric, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("strength", [0.0, 2.0])
 def test_the_curvature_of_complete_rows_is_minus_the_second_derivative(strength: float) -> None:
-    made, theta = surface(0.0, strength)
-    hessian = torch.autograd.functional.hessian(lambda t: objective(made, t), theta)
-    torch.testing.assert_close(made.expand(theta).curvature, -hessian, rtol=1e-8, atol=1e-10)
+    made, augmented = surface(0.0, strength)
+    direction = torch.tensor([[1.0, 2, 0, 1], [2, -1, 1, 0], [0, 1, 2, 3], [1, 0, 3, -2]]).double()
+
+    leaf = augmented.clone().requires_grad_(True)
+    (gradient,) = torch.autograd.grad(objective(made, leaf), leaf, create_graph=True)
+    (along,) = torch.autograd.grad((gradient * direction).sum(), leaf)
+    curvature = made.at(augmented, Progress(None)).curvature()
+    torch.testing.assert_close(
+        curvature.product(direction, Progress(None)),
+        -0.5 * (along + along.mT),
+        rtol=1e-8,
+        atol=1e-10,
+    )
+
+
+def test_the_curvature_of_rows_with_gaps_is_that_of_their_weighted_slopes() -> None:
+    made, augmented = surface(0.4, 0.0)
+    sample = made.sample
+    assert isinstance(sample, GaussianSample)
+    log_ratio = log_density(augmented, sample.values, sample.pattern, sample.patterns)
+    logits = (log_ratio - sample.log_noise - np.log(sample.nu)).flatten()
+    weights = torch.sigmoid(logits) * torch.sigmoid(-logits) / sample.num_rows
+    leaf = augmented.clone().requires_grad_(True)
+    each = log_density(leaf, sample.values, sample.pattern, sample.patterns).flatten()
+    slopes = torch.stack([torch.autograd.grad(row, leaf, retain_graph=True)[0] for row in each])
+    curvature = made.at(augmented, Progress(None)).curvature()
+    direction = torch.eye(4).double() + 0.5
+    along = (slopes * direction).sum(dim=(1, 2)) * weights
+    expected = torch.einsum("r,rij->ij", along, slopes)
+    product = curvature.product(direction, Progress(None))
+    torch.testing.assert_close(product, 0.5 * (expected + expected.mT), rtol=1e-10, atol=1e-12)
+    # The diagonal is bounded from above, entry by entry.
+    i, j = torch.triu_indices(4, 4)
+    for row, column in zip(i.tolist(), j.tolist(), strict=True):
+        unit = torch.zeros(4, 4).double()
+        unit[row, column] = unit[column, row] = 1.0
+        exact = (unit * curvature.product(unit, Progress(None))).sum()
+        exact = exact / (1.0 if row == column else 2.0)
+        assert curvature.diagonal()[row, column] >= exact * (1 - 1e-12)
 
 
 def test_an_indefinite_precision_has_no_value() -> None:
-    made, theta = surface(0.4, 0.0)
-    K = GaussianParameters.unpack(theta, 3)
-    indefinite = K._replace(precision=K.precision - 2 * torch.eye(3).double())
-    assert made.value(indefinite.packed()) == -np.inf
+    made, augmented = surface(0.4, 0.0)
+    indefinite = augmented - 2 * torch.diag(torch.tensor([1.0, 1.0, 1.0, 0.0])).double()
+    assert float(made.at(indefinite, Progress(None)).value) == -np.inf
 
 
 def test_units_and_origins_of_columns_do_not_matter() -> None:
     X = table(200, 0.2, seed=4)
-    plain = GaussianVNCE(random_state=0).fit((X - MEAN) / UNITS)
-    moved = GaussianVNCE(random_state=0).fit(X)
+    plain = GaussianVNCE(penalty=None, random_state=0).fit((X - MEAN) / UNITS)
+    moved = GaussianVNCE(penalty=None, random_state=0).fit(X)
     scaled = moved.precision_ * np.outer(UNITS, UNITS)
     np.testing.assert_allclose(scaled, plain.precision_, rtol=1e-6)
     np.testing.assert_allclose(
@@ -176,7 +236,7 @@ def test_units_and_origins_of_columns_do_not_matter() -> None:
 
 def test_missing_cells_are_imputed_by_their_conditional_mean() -> None:
     X = table(200, 0.3, seed=5)
-    fitted = GaussianVNCE(random_state=0).fit(X)
+    fitted = GaussianVNCE(penalty=None, random_state=0).fit(X)
     filled = fitted.impute(X)
     seen = ~np.isnan(X)
     np.testing.assert_array_equal(filled[seen], X[seen])
@@ -191,7 +251,7 @@ def test_imputed_cells_of_transformed_columns_are_means_on_their_own_scale() -> 
     rng = np.random.default_rng(6)
     X = np.expm1(np.abs(rng.multivariate_normal([3.0, 4.0], [[0.2, 0.1], [0.1, 0.2]], size=300)))
     X[:50, 0] = np.nan
-    fitted = GaussianVNCE(transform="log1p", random_state=0).fit(X)
+    fitted = GaussianVNCE(penalty=None, transform="log1p", random_state=0).fit(X)
     filled = fitted.impute(X)[:50, 0]
     # log(1 + x) is normal, so that 1 + x has mean exp(m + v / 2); 32 midpoints of equal mass leave
     # out the outer tails, some hundredths of the variance's part.
@@ -203,8 +263,8 @@ def test_imputed_cells_of_transformed_columns_are_means_on_their_own_scale() -> 
 def test_plain_nce_of_complete_rows_is_the_same_fit() -> None:
     X = table(200, 0.1, seed=7)
     complete = X[~np.isnan(X).any(axis=1)]
-    vnce = GaussianVNCE(random_state=3).fit(complete)
-    nce = GaussianNCE(imputation="drop", random_state=3).fit(X)
+    vnce = GaussianVNCE(penalty=None, random_state=3).fit(complete)
+    nce = GaussianNCE(penalty=None, imputation="drop", random_state=3).fit(X)
     np.testing.assert_array_equal(vnce.precision_, nce.precision_)
     assert nce.warnings_[0].code == "missing-cells-not-modelled"
 
@@ -213,14 +273,14 @@ def test_filling_by_means_shrinks_the_interactions_that_vnce_keeps() -> None:
     # A pair seen together in half its rows keeps, once filled, half its covariance.
     X = table(2000, 0.3, seed=8)
     truth = np.linalg.inv(COVARIANCE)[1, 0] / np.outer(UNITS, UNITS)[1, 0]
-    vnce = GaussianVNCE(random_state=0).fit(X).precision_[1, 0]
-    filled = GaussianNCE(random_state=0).fit(X).precision_[1, 0]
+    vnce = GaussianVNCE(penalty=None, random_state=0).fit(X).precision_[1, 0]
+    filled = GaussianNCE(penalty=None, random_state=0).fit(X).precision_[1, 0]
     assert abs(vnce - truth) < abs(filled - truth)
 
 
 def test_a_penalty_shrinks_interactions() -> None:
     X = table(200, 0.2, seed=9)
-    free = GaussianVNCE(random_state=0).fit(X)
+    free = GaussianVNCE(penalty=None, random_state=0).fit(X)
     held = GaussianVNCE(penalty=3.0, penalty_kind="ridge", random_state=0).fit(X)
     off = ~np.eye(3, dtype=bool)
     assert (
@@ -231,8 +291,8 @@ def test_a_penalty_shrinks_interactions() -> None:
 
 def test_wider_noise_is_told_apart_more_easily_and_estimates_the_same() -> None:
     X = table(2000, 0.2, seed=13)
-    near = GaussianVNCE(random_state=0).fit(X)
-    wide = GaussianVNCE(noise_scale=3.0, random_state=0).fit(X)
+    near = GaussianVNCE(penalty=None, random_state=0).fit(X)
+    wide = GaussianVNCE(penalty=None, noise_scale=3.0, random_state=0).fit(X)
     assert near.diagnostics_.mean_classification == pytest.approx(10 / 11, abs=0.01)
     assert wide.diagnostics_.mean_classification < near.diagnostics_.mean_classification
     # Five standard errors of maximum likelihood, of complete rows and of the two thirds and more
@@ -244,7 +304,9 @@ def test_wider_noise_is_told_apart_more_easily_and_estimates_the_same() -> None:
 
 def test_separated_noise_is_reported_in_place_of_a_success() -> None:
     # Noise a hundred times as wide hardly ever falls where the data are.
-    fitted = GaussianVNCE(noise_scale=100.0, random_state=0).fit(table(200, 0.0, seed=14))
+    fitted = GaussianVNCE(penalty=None, noise_scale=100.0, random_state=0).fit(
+        table(200, 0.0, seed=14)
+    )
     assert fitted.diagnostics_.mean_classification < 0.3
     assert "noise and data hardly overlap" in fitted.message_
     assert "noise-separated" in {warning.code for warning in fitted.warnings_}
@@ -252,11 +314,11 @@ def test_separated_noise_is_reported_in_place_of_a_success() -> None:
 
 def test_a_fit_says_how_it_ended() -> None:
     X = table(100, 0.2, seed=10)
-    assert GaussianVNCE(max_iter=1).fit(X).status_ is FitStatus.MAX_ITERATIONS
-    cancelled = GaussianVNCE().fit(X, on_step=lambda step: True)
+    assert GaussianVNCE(penalty=None, max_iter=1).fit(X).status_ is FitStatus.MAX_ITERATIONS
+    cancelled = GaussianVNCE(penalty=None).fit(X, on_step=lambda step: True)
     assert cancelled.status_ is FitStatus.CANCELLED
     assert np.isfinite(cancelled.precision_).all()
-    fitted = GaussianVNCE(random_state=0).fit(X)
+    fitted = GaussianVNCE(penalty=None, random_state=0).fit(X)
     assert fitted.status_ is FitStatus.CONVERGED
     assert (fitted.precision_ == fitted.precision_.T).all()
     assert fitted.diagnostics_.is_positive_definite
@@ -267,7 +329,7 @@ def test_a_fit_says_how_it_ended() -> None:
 def test_equal_columns_end_without_a_success_and_a_penalty_holds_them() -> None:
     X = np.random.default_rng(0).normal(size=(100, 4))
     X[:, 3] = X[:, 0]
-    free = GaussianVNCE(random_state=0).fit(X)
+    free = GaussianVNCE(penalty=None, random_state=0).fit(X)
     assert free.status_ is not FitStatus.CONVERGED
     assert np.isfinite(free.precision_).all()
     assert "duplicate-columns" in {warning.code for warning in free.warnings_}
@@ -278,7 +340,7 @@ def test_a_pair_that_was_never_seen_does_not_stop_the_fit() -> None:
     X = np.random.default_rng(1).normal(size=(200, 3))
     X[:100, 0] = np.nan
     X[100:, 1] = np.nan
-    fitted = GaussianVNCE(random_state=0).fit(X)
+    fitted = GaussianVNCE(penalty=None, random_state=0).fit(X)
     assert fitted.converged_
     assert np.isfinite(fitted.precision_).all()
     assert "pair-never-observed" in {warning.code for warning in fitted.warnings_}
@@ -286,7 +348,9 @@ def test_a_pair_that_was_never_seen_does_not_stop_the_fit() -> None:
 
 def test_the_same_seed_gives_the_same_fit_and_another_another() -> None:
     X = table(100, 0.2, seed=11)
-    first, again, other = (GaussianVNCE(random_state=s).fit(X).precision_ for s in (1, 1, 2))
+    first, again, other = (
+        GaussianVNCE(penalty=None, random_state=s).fit(X).precision_ for s in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
@@ -294,7 +358,9 @@ def test_the_same_seed_gives_the_same_fit_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"penalty_kind": "l1"}, "`penalty_kind` must be one of 'adaptive', 'ridge'"),
+        ({"penalty_kind": "lasso"}, "`penalty_kind` must be one of 'adaptive', 'ridge'"),
+        ({"selection": "ebic"}, "`selection='ebic'` needs `penalty_kind='l1'`"),
+        ({"penalties": [1.0], "penalty": None}, "`penalties` needs `penalty='auto'`"),
         ({"noise_scale": 1e300}, "`noise_scale` must be a number from 0.001 to 1000"),
         ({"noise_ratio": 0}, "`noise_ratio` must be a whole number"),
         ({"tol": 2.0}, "`tol` must be a number between 0 and 1"),
@@ -309,9 +375,9 @@ def test_parameters_that_do_not_fit_are_refused(parameters: Any, message: str) -
 def test_as_many_parameters_as_rows_need_a_penalty() -> None:
     X = np.random.default_rng(0).normal(size=(10, 3))
     with pytest.raises(
-        ValueError, match=r"`penalty` must be at least .* 10 parameters and 10 rows"
+        ValueError, match=r"`penalty` must be 'auto' or at least .* 10 parameters and 10 rows"
     ):
-        GaussianVNCE().fit(X)
+        GaussianVNCE(penalty=None).fit(X)
     assert GaussianVNCE(penalty=1.0, random_state=0).fit(X).converged_
 
 
@@ -341,6 +407,6 @@ def test_a_search_that_is_cut_short_is_no_convergence() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 8)) @ np.diag(np.geomspace(1, 1e-3, 8)) @ rng.normal(size=(8, 8))
     X[rng.random(X.shape) < 0.3] = np.nan
-    fitted = GaussianVNCE(random_state=0).fit(X)
+    fitted = GaussianVNCE(penalty=None, random_state=0).fit(X)
     # In scaled columns a maximum has next to no slope; converged means that.
     assert fitted.converged_ == (fitted.diagnostics_.gradient_norm < 1e-3)

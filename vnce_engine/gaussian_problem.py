@@ -1,0 +1,174 @@
+"""A table of any sign made ready for fitting a Gaussian: standardised columns, Gaussian noise."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from vnce_engine.gaussian_cycles import GaussianCycles
+from vnce_engine.gaussian_sample import GaussianSample, log_density
+from vnce_engine.model import TruncatedGaussian
+from vnce_engine.observations import Observations
+from vnce_engine.prepared import PreparedTable
+from vnce_engine.progress import Progress
+from vnce_engine.sample import noise_points
+from vnce_engine.variational.gaussian import GaussianParameters
+
+
+@dataclass(frozen=True)
+class GaussianProblem(PreparedTable[GaussianSample]):
+    """A table, columns at mean 0 and variance 1, against noise that is a Gaussian too.
+
+    Noise has independent columns at first. For the last cycles it is the Gaussian that the others
+    have found, which is near the data and has known marginals for every pattern of missing cells.
+    """
+
+    mean: Tensor
+    """(d,): mean of each column's observed cells, in the units of the table."""
+    pattern: Tensor
+    """int64 (n,): the pattern of missing cells of each row."""
+    patterns: Tensor
+    """bool (number of patterns, d): True where missing."""
+    noise: TruncatedGaussian
+    """The noise, normalised."""
+    noise_ratio: int
+    noise_scale: float
+    """Factor on the standard deviations of the noise, which otherwise resembles the data."""
+    new_points: Callable[[], Callable[[int], Tensor]]
+    """Makes a new source of uniforms (n, d) for noise."""
+    points: Callable[[int], Tensor]
+    """The source that the folds have taken the first of."""
+
+    @classmethod
+    def prepare(
+        cls,
+        observations: Observations,
+        num_folds: int,
+        noise_ratio: int,
+        noise_draws: str,
+        generator: torch.Generator,
+        noise_scale: float = 1.0,
+    ) -> "GaussianProblem":
+        """Standardise the columns, draw independent noise; rows are dealt to folds at random."""
+        scaled, mean, scale = standardised_columns(observations)
+        patterns, pattern = torch.unique(~scaled.observed, dim=0, return_inverse=True)
+        device = scale.device
+        new_points = partial(noise_points, scaled.num_columns, noise_draws, generator, device)
+        identity = torch.eye(len(scale), dtype=scale.dtype, device=device)
+        problem = cls(
+            observations=scaled,
+            scale=scale,
+            folds=(),
+            generator=generator,
+            mean=mean,
+            pattern=pattern,
+            patterns=patterns,
+            noise=_normal(torch.zeros_like(scale), identity / noise_scale**2),
+            noise_ratio=noise_ratio,
+            noise_scale=noise_scale,
+            new_points=new_points,
+            points=new_points(),
+        )
+        order = torch.randperm(scaled.num_rows, generator=generator).to(device)
+        return replace(problem, folds=problem._samples(order.tensor_split(num_folds)))
+
+    @property
+    def holders(self) -> tuple[()]:
+        """Nothing: q follows from the estimate."""
+        return ()
+
+    def joined(self, samples: Sequence[GaussianSample]) -> GaussianSample:
+        """Return samples of different rows as one."""
+        return GaussianSample.joined(samples)
+
+    def subsample(self, rows: Tensor) -> GaussianSample:
+        """Return the given rows alone, int64 (r,), against new noise as much as each fold has."""
+        uniforms = self.points(self.noise_ratio * len(rows))
+        factor = torch.linalg.cholesky(self.noise.precision)
+        standard = torch.special.ndtri(uniforms).mT
+        mean = torch.cholesky_solve(self.noise.linear.unsqueeze(1), factor)
+        noise = mean + torch.linalg.solve_triangular(factor.mT, standard, upper=True)
+        noise = noise.mT.view(self.noise_ratio, len(rows), -1).transpose(0, 1)
+        observed = self.observations.observed[rows].unsqueeze(1)
+        values = torch.cat([self.observations.values[rows].unsqueeze(1), noise * observed], dim=1)
+        pattern = self.pattern[rows]
+        log_noise = log_density(self.noise.augmented(), values, pattern, self.patterns)
+        return GaussianSample(values, log_noise, rows, pattern, self.patterns)
+
+    def with_at_most(self, num_rows: int) -> "GaussianProblem":
+        """Return the problem of so many of the rows, taken at random, in the same units."""
+        if self.num_rows <= num_rows:
+            return self
+        rows = torch.randperm(self.num_rows, generator=self.generator)[:num_rows].to(
+            self.scale.device
+        )
+        whole = self.observations
+        patterns, pattern = torch.unique(
+            self.patterns[self.pattern[rows]], dim=0, return_inverse=True
+        )
+        part = replace(
+            self,
+            observations=Observations(whole.values[rows], whole.observed[rows]),
+            pattern=pattern,
+            patterns=patterns,
+        )
+        folds = torch.arange(num_rows, device=self.scale.device).tensor_split(len(self.folds))
+        return replace(part, folds=part._samples(folds))
+
+    def final_sample(self, augmented: Tensor) -> GaussianSample:
+        """Return all folds together, against the Gaussian that has been found so far."""
+        precision, linear = augmented[:-1, :-1], -augmented[:-1, -1:]
+        mean = torch.cholesky_solve(linear, torch.linalg.cholesky(precision)).squeeze(1)
+        nearer = replace(
+            self,
+            noise=_normal(mean, precision / self.noise_scale**2),
+            points=self.new_points(),
+        )
+        return nearer.joined(nearer._samples([fold.owner for fold in self.folds]))
+
+    def inverse_k0(self, linear: str) -> Tensor:
+        """Return ones (d,): independent columns of variance 1 have a K of 1."""
+        return torch.ones_like(self.scale)
+
+    def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
+        """Return 1 / K_ii (d,), for partial correlations: K of correlated columns may be large."""
+        return 1 / augmented.diagonal()[:-1]
+
+    def start(self, linear: str) -> Tensor:
+        """Return A of independent columns."""
+        identity = torch.eye(len(self.scale), dtype=self.scale.dtype, device=self.scale.device)
+        return _normal(torch.zeros_like(self.scale), identity).augmented()
+
+    def cycles(self, start: Tensor, progress: Progress) -> GaussianCycles:
+        """Return Newton's method that is to go on from `start`."""
+        return GaussianCycles(start, progress)
+
+    def model(self, augmented: Tensor) -> TruncatedGaussian:
+        """Return the density of the table's rows, mean + scale * x if x has the scaled one."""
+        mean = self.mean.cpu()
+        scaled = TruncatedGaussian.from_augmented(augmented.cpu())
+        stretched = scaled.with_columns_scaled(self.scale.cpu())
+        shift = stretched.precision @ mean
+        log_partition = stretched.log_partition + mean @ (stretched.linear + 0.5 * shift)
+        return TruncatedGaussian(stretched.precision, stretched.linear + shift, log_partition)
+
+    def _samples(self, folds: Sequence[Tensor]) -> tuple[GaussianSample, ...]:
+        return tuple(self.subsample(rows) for rows in folds)
+
+
+def standardised_columns(observations: Observations) -> tuple[Observations, Tensor, Tensor]:
+    """Return the rows with something observed, columns standardised; mean, scale (d,)."""
+    kept = observations.observed.any(dim=1)
+    values, observed = observations.values[kept], observations.observed[kept]
+    counts = observed.sum(dim=0)
+    mean = values.sum(dim=0) / counts
+    deviations = torch.where(observed, values - mean, 0.0)
+    scale = (deviations.square().sum(dim=0) / counts).sqrt()
+    return Observations(deviations / scale, observed), mean, scale
+
+
+def _normal(mean: Tensor, precision: Tensor) -> TruncatedGaussian:
+    """Return N(mean, precision⁻¹), its c the log of the integral over all of R^d."""
+    return TruncatedGaussian(*GaussianParameters.normalised(mean, precision))

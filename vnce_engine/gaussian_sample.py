@@ -1,0 +1,228 @@
+"""The contrastive sample of a Gaussian: missing cells integrated out, without a draw.
+
+With log phi(x) = -½ aᵀAa, a = (x, 1), on all of R^d, the posterior of a row's missing cells is
+normal. With it for q, J_VNCE is J_NCE (Theorem 1 of the paper), every importance weight is
+phi(x_o), and the slope of log phi(x_o) is the posterior mean of the slope of log phi(x), which
+needs E a aᵀ alone.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, pad
+
+from vnce_engine.barrier import is_positive_definite
+from vnce_engine.penalty import PenaltyCurvature
+from vnce_engine.progress import Progress
+from vnce_engine.surface import Curvature, both_ways
+from vnce_engine.variational.gaussian import half_log_determinants, pattern_factors
+
+# Floats of temporaries in one block of rows: 8 MB.
+_BLOCK_FLOATS = 2**20
+
+
+@dataclass(frozen=True)
+class GaussianSample:
+    """Data rows, each with nu noise rows that have its missing cells."""
+
+    values: Tensor
+    """(n, 1 + nu, d), 0 where missing: a data row first, then its noise rows."""
+    log_noise: Tensor
+    """(n, 1 + nu): log density of the noise at the observed cells."""
+    owner: Tensor
+    """int64 (n,): which rows of the table these are."""
+    pattern: Tensor
+    """int64 (n,): the pattern of missing cells of each data row."""
+    patterns: Tensor
+    """bool (number of patterns, d): True where missing."""
+
+    @classmethod
+    def joined(cls, samples: Sequence["GaussianSample"]) -> "GaussianSample":
+        """Join samples of different rows of one table."""
+        return cls(
+            torch.cat([sample.values for sample in samples]),
+            torch.cat([sample.log_noise for sample in samples]),
+            torch.cat([sample.owner for sample in samples]),
+            torch.cat([sample.pattern for sample in samples]),
+            samples[0].patterns,
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """The number of data rows, n."""
+        return len(self.owner)
+
+    @property
+    def nu(self) -> float:
+        """Noise rows a data row."""
+        return float(self.values.shape[1] - 1)
+
+    @property
+    def num_draws(self) -> int:
+        """Draws from q for each missing cell: none."""
+        return 0
+
+    def data_rows(self) -> Tensor:
+        """Return int64 (n,): which rows of the table these are."""
+        return self.owner
+
+    def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+        """Return the sum of the rows' terms, its gradient; -inf unless K is positive definite."""
+        gradient = torch.zeros_like(augmented)
+        if not is_positive_definite(augmented[:-1, :-1]):
+            return augmented.new_tensor(-math.inf), gradient
+        posterior = _Posterior.of(augmented, self.patterns)
+        value = augmented.new_zeros(())
+        pull_of_pattern = augmented.new_zeros(len(self.patterns))
+        for rows in self._blocks():
+            rows_completed = posterior.completed(self.values[rows], self.pattern[rows])
+            progress.spend(2 * rows_completed.numel() * len(augmented))
+            logits = self._logits(posterior, rows_completed, rows)
+            signs = _signs(logits)
+            value += logsigmoid(signs * logits).sum()
+            # The slope of each row's term in its log ratio.
+            pull = signs * torch.sigmoid(-signs * logits)
+            flat = rows_completed.flatten(0, 1)
+            gradient.addmm_(flat.mT * pull.flatten(), flat, alpha=-0.5)
+            pull_of_pattern.index_add_(0, self.pattern[rows], pull.sum(dim=1))
+        gradient[:-1, :-1] -= 0.5 * _weighted(posterior.covariance, pull_of_pattern)
+        return value, gradient
+
+    def curvature(
+        self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
+    ) -> "GaussianCurvature":
+        """Return minus the Hessian, but for a part whose expectation vanishes at the truth."""
+        posterior = _Posterior.of(augmented, self.patterns)
+        parts, patterns = [], []
+        for rows in self._blocks():
+            completed = posterior.completed(self.values[rows], self.pattern[rows])
+            probability = torch.sigmoid(self._logits(posterior, completed, rows))
+            weights = probability * (1 - probability) * (0.25 / self.num_rows)
+            parts.append((completed.flatten(0, 1).mT.contiguous(), weights.flatten()))
+            patterns.append(self.pattern[rows])
+        return GaussianCurvature(parts, penalty, is_free, patterns, posterior.covariance)
+
+    def held_out_objective(self, augmented: Tensor, num_rows: int) -> Tensor:
+        """Return each data row's share of the objective (num_rows,), 0 where it is not in here."""
+        logits = self._all_logits(augmented)
+        shares = logsigmoid(_signs(logits) * logits).sum(dim=1)
+        return augmented.new_zeros(num_rows).index_add_(0, self.owner, shares)
+
+    def wrong_probability(self, augmented: Tensor) -> Tensor:
+        """Return the probability (n,) of being noise that each data row is given."""
+        return torch.sigmoid(-self._all_logits(augmented)[:, 0])
+
+    def effective_sample_size(self, augmented: Tensor) -> float | None:
+        """Return 1, as draws from the exact posterior all weigh the same; None without gaps."""
+        return 1.0 if bool(self.patterns[self.pattern].any()) else None
+
+    def _all_logits(self, augmented: Tensor) -> Tensor:
+        posterior = _Posterior.of(augmented, self.patterns)
+        parts = []
+        for rows in self._blocks():
+            completed = posterior.completed(self.values[rows], self.pattern[rows])
+            parts.append(self._logits(posterior, completed, rows))
+        return torch.cat(parts)
+
+    def _logits(self, posterior: "_Posterior", completed: Tensor, rows: slice) -> Tensor:
+        """Return log phi - log noise - log nu of the observed cells (b, 1 + nu)."""
+        log_phi = posterior.log_phi(completed, self.pattern[rows])
+        return log_phi - self.log_noise[rows] - math.log(self.nu)
+
+    def _blocks(self) -> Iterator[slice]:
+        """Yield ranges of data rows whose temporaries are small."""
+        _, size, d = self.values.shape
+        step = max(1, _BLOCK_FLOATS // (d * (d + size)))
+        for start in range(0, self.num_rows, step):
+            yield slice(start, start + step)
+
+
+def log_density(augmented: Tensor, values: Tensor, pattern: Tensor, patterns: Tensor) -> Tensor:
+    """Return log phi of the observed cells of rows `values` (n, r, d), shape (n, r).
+
+    Rows of one of the n groups share the pattern of missing cells `pattern` (n,) of `patterns`.
+    """
+    posterior = _Posterior.of(augmented, patterns)
+    return posterior.log_phi(posterior.completed(values, pattern), pattern)
+
+
+@dataclass(frozen=True)
+class _Posterior:
+    """The normal distribution of the missing cells of every pattern, given what is observed."""
+
+    augmented: Tensor
+    covariance: Tensor
+    """(patterns, d, d), zero where observed."""
+    log_normaliser: Tensor
+    """(patterns,): log of the integral of exp(-½ zᵀ K_mm z) over the missing cells."""
+
+    @classmethod
+    def of(cls, augmented: Tensor, patterns: Tensor) -> "_Posterior":
+        factor, both_missing = pattern_factors(augmented[:-1, :-1], patterns)
+        num_missing = patterns.to(factor.dtype).sum(dim=1)
+        return cls(
+            augmented,
+            torch.cholesky_inverse(factor) * both_missing,
+            0.5 * num_missing * math.log(2 * math.pi) - half_log_determinants(factor),
+        )
+
+    def completed(self, values: Tensor, pattern: Tensor) -> Tensor:
+        """Return a = (x, 1) of groups of rows (b, r, d), missing cells at their posterior mean."""
+        precision, linear = self.augmented[:-1, :-1], -self.augmented[:-1, -1]
+        pull = linear - values @ precision
+        return pad(torch.baddbmm(values, pull, self.covariance[pattern]), (0, 1), value=1.0)
+
+    def log_phi(self, completed: Tensor, pattern: Tensor) -> Tensor:
+        """Return log phi of the observed cells (b, r): that at the mean, times the integral."""
+        at_mean = -0.5 * ((completed @ self.augmented) * completed).sum(dim=2)
+        return at_mean + self.log_normaliser[pattern].unsqueeze(1)
+
+
+@dataclass(frozen=True)
+class GaussianCurvature(Curvature):
+    """The same operator for rows of which E a aᵀ is known: slopes of -½ E a aᵀ, weighted."""
+
+    patterns: list[Tensor]
+    """int64 (groups,) for each block of rows, whose groups share a pattern."""
+    covariance: Tensor
+    """(patterns, d, d): the posterior's, zero where observed."""
+
+    def product(self, direction: Tensor, progress: Progress) -> Tensor:
+        """Return the operator times a symmetric `direction`."""
+        product = torch.zeros_like(direction)
+        spread = (self.covariance * direction[:-1, :-1]).sum(dim=(1, 2))
+        of_pattern = torch.zeros_like(spread)
+        for (rows, weights), pattern in zip(self.rows, self.patterns, strict=True):
+            progress.spend(2 * rows.numel() * len(direction))
+            quadratic = (direction @ rows).mul_(rows).sum(dim=0).view(len(pattern), -1)
+            weighted = (quadratic + spread[pattern].unsqueeze(1)).flatten() * weights
+            product.addmm_(rows * weighted, rows.mT)
+            of_pattern.index_add_(0, pattern, weighted.view(len(pattern), -1).sum(dim=1))
+        product[:-1, :-1] += _weighted(self.covariance, of_pattern)
+        product[:-1, :-1] += self.penalty.product(direction[:-1, :-1])
+        return product * self.is_free
+
+    def diagonal(self) -> Tensor:
+        """Return a bound of its diagonal: (E a_i a_j)² is at most E a_i² E a_j²."""
+        diagonal = torch.zeros_like(self.is_free, dtype=self.covariance.dtype)
+        variances = pad(self.covariance.diagonal(dim1=1, dim2=2), (0, 1))
+        for (rows, weights), pattern in zip(self.rows, self.patterns, strict=True):
+            groups = rows.square().view(len(rows), len(pattern), -1)
+            squares = (groups + variances[pattern].mT.unsqueeze(2)).flatten(1)
+            diagonal.addmm_(squares * weights, squares.mT)
+        return both_ways(diagonal) + self.penalty_diagonal()
+
+
+def _signs(logits: Tensor) -> Tensor:
+    """Return (1 + nu,): 1 for the data row of a group, -1 for its noise rows."""
+    signs = -torch.ones_like(logits[0])
+    signs[0] = 1.0
+    return signs
+
+
+def _weighted(covariance: Tensor, weights: Tensor) -> Tensor:
+    """Return the sum (d, d) of matrices (patterns, d, d) by weights (patterns,)."""
+    return torch.einsum("p,pij->ij", weights, covariance)
