@@ -216,9 +216,12 @@ def put_ground_truth(
     dataset_id: DatasetId, body: GroundTruthCreate, response: Response, database: DatabaseDep
 ) -> GroundTruthRead:
     """Attach the graph that is known to be true; jobs submitted from now on are scored by it."""
-    with database.transaction() as session:
+    with database.snapshot() as session:
         names = _names(lifecycle.existing(session, dataset_id))
-        edges = canonical_edges(body, names)
+    # A data set's names never change; judging a large graph must not keep other writers waiting.
+    edges = canonical_edges(body, names)
+    with database.transaction() as session:
+        lifecycle.existing(session, dataset_id)
         truth, is_first = repository.put_ground_truth(session, dataset_id, edges)
     if not is_first:
         response.status_code = 200

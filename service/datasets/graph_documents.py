@@ -1,20 +1,35 @@
 """Undirected graphs as clients may send them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, with_config
+from typing_extensions import TypedDict
+
+# Of 2,000 variables each is joined to a hundred. More would take seconds to store and to show.
+MOST_EDGES = 100_000
+
+Item = TypeVar("Item")
+
+
+def _step_aside(item: Item) -> Item:
+    """Let other threads go on: a long list is validated in one call that holds the interpreter."""
+    return item
+
 
 # fail_fast, here and below: a million wrong items would take the server minutes to list.
-_Row = Annotated[list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True)]
+_Row = Annotated[
+    list[Annotated[int, Field(ge=0, le=1)]], Field(fail_fast=True), AfterValidator(_step_aside)
+]
 
 
-class TruthEdge(BaseModel):
+@with_config(ConfigDict(extra="forbid"))
+class TruthEdge(TypedDict):
     """An undirected edge between two variables."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    source: str = Field(description="Name of a variable, in any Unicode form.")
-    target: str = Field(description="Name of another variable; the order of the two is free.")
+    source: Annotated[str, Field(description="Name of a variable, in any Unicode form.")]
+    target: Annotated[
+        str, Field(description="Name of another variable; the order of the two is free.")
+    ]
 
 
 class EdgeListCreate(BaseModel):
@@ -23,8 +38,9 @@ class EdgeListCreate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     kind: Literal["edges"] = Field(description="`edges`.")
-    edges: list[TruthEdge] = Field(
+    edges: list[Annotated[TruthEdge, AfterValidator(_step_aside)]] = Field(
         fail_fast=True,
+        max_length=MOST_EDGES,
         description="Each pair once. Directed graphs are refused: send the moral graph, in which "
         "the parents of a common child are joined and directions are gone.",
     )

@@ -2,11 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import assert_never
+from functools import cache
+from typing import Annotated, assert_never
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from service.datasets.graph_documents import AdjacencyCreate, EdgeListCreate, GroundTruthCreate
+from service.datasets.graph_documents import (
+    MOST_EDGES,
+    AdjacencyCreate,
+    EdgeListCreate,
+    GroundTruthCreate,
+)
 from service.datasets.names import clean_name
 from service.datasets.refusals import shorten
 from service.datasets.schemas import DatasetModel
@@ -15,11 +22,13 @@ from service.problems import ProblemCode, ProblemError, ProblemItem
 _MOST_ITEMS = 100
 
 
-class TruthEdgeRead(DatasetModel):
+class TruthEdgeRead(TypedDict):
     """An undirected edge of a stored graph."""
 
-    source: str = Field(description="Name of the variable that comes first in the data set.")
-    target: str = Field(description="Name of the other variable.")
+    source: Annotated[
+        str, Field(description="Name of the variable that comes first in the data set.")
+    ]
+    target: Annotated[str, Field(description="Name of the other variable.")]
 
 
 class GroundTruthRead(DatasetModel):
@@ -36,7 +45,7 @@ def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[l
     """Return the edges in the order of `names`, each pair once and ordered alike.
 
     Raises `ProblemError` that lists every fault: unknown names, self-loops, repeated pairs; a
-    matrix that is not square, symmetric and without a diagonal.
+    matrix that is not square, symmetric and without a diagonal; more edges than `MOST_EDGES`.
     """
     match document:
         case EdgeListCreate():
@@ -45,6 +54,9 @@ def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[l
             pairs, faults = _pairs_of_matrix(document, names)
         case _:
             assert_never(document)
+    if len(pairs) > MOST_EDGES and not faults:
+        message = f"The graph has {len(pairs)} edges; {MOST_EDGES} are allowed."
+        faults = [ProblemItem(message=message, pointer="/matrix")]
     if faults:
         raise ProblemError(
             ProblemCode.VALIDATION_FAILED,
@@ -58,23 +70,26 @@ def _pairs_of_edges(
     document: EdgeListCreate, names: Sequence[str]
 ) -> tuple[set[tuple[int, int]], list[ProblemItem]]:
     index = {name: i for i, name in enumerate(names)}
+    clean = cache(clean_name)  # each variable is named by many edges
     pairs: set[tuple[int, int]] = set()
     faults = []
     for number, edge in enumerate(document.edges):
         pointer = f"/edges/{number}"
-        ends = [(end, index.get(clean_name(getattr(edge, end)))) for end in ("source", "target")]
-        places = [place for _, place in ends if place is not None]
-        faults += [
-            ProblemItem(
-                message=f"No variable is named {shorten(getattr(edge, end))!r}.",
-                pointer=f"{pointer}/{end}",
-            )
-            for end, place in ends
-            if place is None
-        ]
-        if len(places) < len(ends):
+        source, target = index.get(clean(edge["source"])), index.get(clean(edge["target"]))
+        if source is None or target is None:
+            faults += [
+                ProblemItem(
+                    message=f"No variable is named {shorten(name)!r}.",
+                    pointer=f"{pointer}/{end}",
+                )
+                for end, name, place in (
+                    ("source", edge["source"], source),
+                    ("target", edge["target"], target),
+                )
+                if place is None
+            ]
             continue
-        pair = (min(places), max(places))
+        pair = (min(source, target), max(source, target))
         if pair[0] == pair[1]:
             faults.append(ProblemItem(message="An edge joins two variables.", pointer=pointer))
         elif pair in pairs:

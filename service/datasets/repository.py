@@ -133,15 +133,17 @@ def put_ground_truth(
     session: Session, dataset_id: str, edges: list[list[str]]
 ) -> tuple[GroundTruthRecord, bool]:
     """Attach a true graph, in place of the one that was; return it and whether it is the first."""
-    old = session.get(GroundTruthRecord, dataset_id)
-    if old is not None:
-        session.delete(old)
-        session.flush()
+    # Neither the old edges nor the new ones are read back: there may be very many.
+    replaced = session.execute(
+        delete(GroundTruthRecord)
+        .where(GroundTruthRecord.dataset_id == dataset_id)
+        .returning(GroundTruthRecord.dataset_id)
+    ).all()
     truth = GroundTruthRecord(dataset_id=dataset_id, edges=edges)
     session.add(truth)
     session.flush()
-    session.refresh(truth)
-    return truth, old is None
+    session.refresh(truth, ["created_at"])
+    return truth, not replaced
 
 
 def _selected() -> Select[DatasetRecord, BlobRecord, str | None]:

@@ -96,6 +96,7 @@ def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
                 "The estimation's data set has no ground truth: send one as `ground_truth`, or "
                 f"PUT it at /v1/datasets/{job.dataset_id}/ground-truth.",
             )
-        edges = [edge for edge in truth.edges if set(names).issuperset(edge)]
+        estimated = frozenset(names)
+        edges = [edge for edge in truth.edges if estimated.issuperset(edge)]
     spec = ScoringSpec(kind="scoring", job_id=job.id, tag=request.tag)
     return Plan(spec=spec, data=None, ground_truth=edges)

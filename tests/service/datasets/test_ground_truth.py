@@ -1,6 +1,10 @@
 """True graphs: what is accepted, and how it is kept."""
 
+import itertools
+
 import pytest
+
+from service.datasets.graph_documents import MOST_EDGES
 
 PATH = "/v1/datasets/{}/ground-truth"
 DECOMPOSED = "cafe\u0301"
@@ -95,3 +99,19 @@ def test_a_graph_can_be_detached(client, path):
     assert client.delete(path).status_code == 204
     assert client.get(path).status_code == 404
     assert client.delete(path).status_code == 404
+
+
+def test_a_graph_of_more_edges_than_may_be_is_refused(client):
+    num_names = 450  # which make 101,025 pairs
+    names = [f"v{number}" for number in range(num_names)]
+    rows = [",".join(str(number % k) for number in range(num_names)) for k in (5, 7)]
+    dataset = client.post("/v1/datasets", content="\n".join([",".join(names), *rows])).json()
+    path = PATH.format(dataset["id"])
+    matrix = [[int(i != j) for j in range(num_names)] for i in range(num_names)]
+    answer = client.put(path, json={"kind": "adjacency", "matrix": matrix})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/matrix")
+    pairs = [{"source": a, "target": b} for a, b in itertools.combinations(names, 2)]
+    answer = client.put(path, json={"kind": "edges", "edges": pairs})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/edges")
+    answer = client.put(path, json={"kind": "edges", "edges": pairs[:MOST_EDGES]})
+    assert (answer.status_code, answer.json()["n_edges"]) == (201, MOST_EDGES)
