@@ -7,10 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from torch import Tensor
 
 from vnce_engine.comparators.exponential import Coordinates, Parameters
 from vnce_engine.comparators.result import ScaledTable
 from vnce_engine.prepared import SMALLEST_DIAGONAL
+from vnce_engine.progress import Progress
 
 FloatArray = NDArray[np.float64]
 
@@ -73,6 +75,27 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
         gradient_norm,
         bool(result.success) and bool(np.isfinite(result.fun)) and is_flat,
     )
+
+
+def journalled(objective: Objective, work: int, progress: Progress) -> Objective:
+    """Return the objective with every evaluation, `work` multiplications, a value of the journal.
+
+    For objectives over all rows, so many evaluations of which may take minutes.
+    """
+
+    def kept(theta: Parameters) -> tuple[float, Parameters]:
+        def evaluate() -> Tensor:
+            progress.spend(work)
+            value, slope = objective(theta)
+            parts = ([value], slope.precision.ravel(), slope.linear)
+            return torch.from_numpy(np.concatenate(parts))
+
+        evaluated = progress.journal.value(evaluate).numpy()
+        d = len(theta.linear)
+        value, matrix, linear = np.split(evaluated, [1, 1 + d * d])
+        return float(value[0]), Parameters(matrix.reshape(d, d), linear)
+
+    return kept
 
 
 class _Parts:

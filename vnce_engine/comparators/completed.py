@@ -1,13 +1,14 @@
 """Estimators that know complete tables only: pseudo-likelihood and score matching."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vnce_engine.comparators.base import ComparatorEstimator
-from vnce_engine.comparators.bounded import Minimum, minimise
+from vnce_engine.comparators.bounded import Minimum, journalled, minimise
 from vnce_engine.comparators.completion import Completion, fit_completed
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.pseudo_likelihood import negative_pseudo_likelihood
@@ -22,6 +23,8 @@ from vnce_engine.result import FitStatus, FitWarning
 FloatArray = NDArray[np.float64]
 
 _MAX_ROUNDS = 100
+# The moments of a truncated normal take as long as about so many multiplications of matrices.
+_WORK_PER_CELL = 500
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
     FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
@@ -38,7 +41,9 @@ class _CompletedEstimator(ComparatorEstimator):
     tol: float
 
     @abstractmethod
-    def _fit_complete(self, table: ScaledTable, rows: FloatArray, start: Parameters) -> Minimum:
+    def _fit_complete(
+        self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
+    ) -> Minimum:
         """Fit to complete rows (d, n), starting at the given parameters."""
 
     def _penalty_kinds(self) -> tuple[str, ...]:
@@ -55,7 +60,7 @@ class _CompletedEstimator(ComparatorEstimator):
         return fit_completed(
             table,
             Completion(self.imputation),
-            lambda rows, start: self._fit_complete(table, rows, start),
+            lambda rows, start: self._fit_complete(table, rows, start, progress),
             max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
             tolerance=self.tol,
             progress=progress,
@@ -125,8 +130,12 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self.random_state = random_state
         self.edge_threshold = edge_threshold
 
-    def _fit_complete(self, table: ScaledTable, rows: FloatArray, start: Parameters) -> Minimum:
-        return minimise(lambda theta: negative_pseudo_likelihood(rows, theta), start, table)
+    def _fit_complete(
+        self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
+    ) -> Minimum:
+        objective = partial(negative_pseudo_likelihood, rows)
+        work = rows.size * (2 * len(rows) + _WORK_PER_CELL)
+        return minimise(journalled(objective, work, progress), start, table)
 
 
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
@@ -171,5 +180,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         super()._check_parameters()
         check_choice("weight", self.weight, tuple(Weight))
 
-    def _fit_complete(self, table: ScaledTable, rows: FloatArray, start: Parameters) -> Minimum:
-        return minimise(ScoreMatching.of(rows, Weight(self.weight)), start, table)
+    def _fit_complete(
+        self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
+    ) -> Minimum:
+        return minimise(ScoreMatching.of(rows, Weight(self.weight), progress), start, table)

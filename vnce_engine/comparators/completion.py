@@ -59,17 +59,19 @@ def fit_completed(
     if completion is Completion.GIBBS and np.isnan(table.X).any():
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
     rows = table.X.T if completion is Completion.GIBBS else _filled(table.X, completion).T
-    minimum = fit(np.ascontiguousarray(rows), Parameters.independent(np.ones(len(rows))))
-    status = FitStatus.CONVERGED if minimum.is_converged else FitStatus.MAX_ITERATIONS
+    start = Parameters.independent(np.ones(len(rows)))
+    minimum = Minimum(start, math.nan, math.nan, is_converged=False)
     try:
+        minimum = fit(np.ascontiguousarray(rows), start)
         progress.report(1.0, 1, -minimum.value)
+        status = FitStatus.CONVERGED if minimum.is_converged else FitStatus.MAX_ITERATIONS
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
         precision=minimum.theta.precision,
         linear=minimum.theta.linear,
         status=status,
-        objective_path=(-minimum.value,),
+        objective_path=() if math.isnan(minimum.gradient_norm) else (-minimum.value,),
         gradient_norm=minimum.gradient_norm,
     )
 
@@ -88,10 +90,11 @@ def _fit_with_draws(
 ) -> ComparatorFit:
     rounds = _Rounds(table)
     status = FitStatus.MAX_ITERATIONS
-    progress.journal.begin_loop(rounds)
+    end_round = progress.journal.begin_loop(rounds)
     try:
         while rounds.num_done < max_rounds and not rounds.has_settled(tolerance):
             rounds.do(fit)
+            end_round()
             progress.report(rounds.num_done / max_rounds, rounds.num_done, rounds.path[-1])
         # Settled imputations of a fit that has no minimum are no success.
         if rounds.has_settled(tolerance) and rounds.has_minimum:
@@ -117,6 +120,8 @@ class _Rounds:
         self.path: list[float] = []
         self.gradient_norm = math.nan
         self.has_minimum = False
+        # Whether the next round's draws are there; it may be interrupted in its fit.
+        self._is_drawn = False
         self._rng = table.rng
         self._data = CompletedTable(table.X, table.rng)
         self._theta = Parameters.independent(np.ones(d))
@@ -125,9 +130,12 @@ class _Rounds:
 
     def do(self, fit: CompleteFit) -> None:
         """Draw the missing cells anew and fit to the completed table."""
-        # Draws need a definite K; the fit itself does not.
-        self._data.sweep(self._theta.damped(), _SWEEPS)
+        if not self._is_drawn:
+            # Draws need a definite K; the fit itself does not.
+            self._data.sweep(self._theta.damped(), _SWEEPS)
+            self._is_drawn = True
         minimum = fit(self._data.state, self._theta)
+        self._is_drawn = False
         self._theta, self.gradient_norm = minimum.theta, minimum.gradient_norm
         self.has_minimum = minimum.is_converged
         self._means.append(self._data.imputed_means())
@@ -175,7 +183,9 @@ class _Rounds:
         """Return all that later rounds depend on."""
         return [
             torch.tensor(self.path, dtype=torch.float64),
-            torch.tensor([self.gradient_norm, self.has_minimum], dtype=torch.float64),
+            torch.tensor(
+                [self.gradient_norm, self.has_minimum, self._is_drawn], dtype=torch.float64
+            ),
             torch.from_numpy(np.array(self._means).reshape(-1, len(self._theta.linear))),
             *(torch.from_numpy(part) for part in (self._theta.precision, self._theta.linear)),
             *(torch.from_numpy(part) for part in (self._late_sum.precision, self._late_sum.linear)),
@@ -187,7 +197,8 @@ class _Rounds:
         """Have what `state` returned."""
         path, last, means, *parameters, cells, generator = state
         self.path, self._means = path.tolist(), list(means.numpy())
-        self.gradient_norm, self.has_minimum = float(last[0]), bool(last[1])
+        self.gradient_norm, *flags = last.tolist()
+        self.has_minimum, self._is_drawn = (bool(flag) for flag in flags)
         precision, linear, late_precision, late_linear = (part.numpy() for part in parameters)
         self._theta = Parameters(precision, linear)
         self._late_sum = Parameters(late_precision, late_linear)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.progress import Progress
 
 FloatArray = NDArray[np.float64]
 
@@ -44,13 +45,16 @@ class ScoreMatching:
     """b (d, d + 1)"""
 
     @classmethod
-    def of(cls, rows: FloatArray, kind: Weight) -> "ScoreMatching":
+    def of(cls, rows: FloatArray, kind: Weight, progress: Progress) -> "ScoreMatching":
         """Read the statistics of rows (d, n), columns at mean square 1."""
         d, num_rows = rows.shape
         # s_j = -t_jᵀ (x, -1).
         extended = np.concatenate([rows, -np.ones((1, num_rows))])
         weight, slope = _weights(rows, kind)
-        quadratic = np.stack([(extended * w) @ extended.T for w in weight]) / num_rows
+        quadratic = np.empty((d, d + 1, d + 1))
+        for j, w in enumerate(weight):
+            progress.spend(extended.size * (d + 1))
+            quadratic[j] = (extended * w) @ extended.T / num_rows
         linear = slope @ extended.T / num_rows
         linear[np.arange(d), np.arange(d)] += weight.mean(axis=1)
         return cls(quadratic, linear)

@@ -1,7 +1,7 @@
 """A comparator that was interrupted ends at the very numbers of one that was not."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -30,11 +30,20 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "persistent": lambda: TruncatedGaussianCD(linear="free", max_iter=5, random_state=7),
     "pseudo-likelihood": lambda: TruncatedGaussianPseudoLikelihood(max_iter=30, random_state=7),
+    "pseudo-likelihood, mean": lambda: TruncatedGaussianPseudoLikelihood(
+        imputation="mean", random_state=7
+    ),
     "score matching": lambda: TruncatedGaussianScoreMatching(random_state=7),
     "em": lambda: GaussianEM(random_state=7),
     "em, ebic": lambda: GaussianEM(penalty="ebic", random_state=7),
     "em, cross-validation": lambda: GaussianEM(penalty="cv", random_state=7),
 }
+
+
+@pytest.fixture(autouse=True)
+def report_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have fits report within their steps too, as those of large tables do."""
+    monkeypatch.setattr("vnce_engine.progress._WORK_PER_REPORT", 1)
 
 
 @pytest.fixture
@@ -121,3 +130,15 @@ def test_the_journal_of_another_method_is_refused(few: NDArray[np.float64]) -> N
     TruncatedGaussianPseudoLikelihood(random_state=7).fit(few, on_step=kept)
     with pytest.raises(UnusableJournalError):
         GaussianEM(random_state=7).fit(few, journal=Journal.load(kept.stored[0]))
+
+
+@pytest.mark.parametrize("imputation", ["gibbs", "mean"])
+def test_a_search_over_all_rows_can_be_stopped_within(
+    imputation: Literal["gibbs", "mean"], few: NDArray[np.float64]
+) -> None:
+    kept = Kept(3)
+    stopped = TruncatedGaussianPseudoLikelihood(imputation=imputation, random_state=7).fit(
+        few, on_step=kept
+    )
+    assert (stopped.status_, stopped.n_iter_, len(kept.stored)) == ("cancelled", 0, 3)
+    assert np.isfinite(stopped.precision_).all()

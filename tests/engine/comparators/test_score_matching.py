@@ -4,6 +4,9 @@ import pytest
 from vnce_engine.comparators.estimators import TruncatedGaussianScoreMatching
 from vnce_engine.comparators.exponential import Coordinates, Parameters
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
+from vnce_engine.progress import Progress
+
+SILENT = Progress(None)
 
 
 @pytest.mark.parametrize("weight", list(Weight))
@@ -36,7 +39,7 @@ def moments_by_quadrature_on_box(theta, first, second, weight):
     mass, precision, linear = density.sum(), np.zeros((2, 2)), np.zeros(2)
     # The gradient is a mean over rows, so that that of single rows can be weighted.
     for column, share in zip(x.T, density, strict=True):
-        _, slope = ScoreMatching.of(column[:, None], weight)(theta)
+        _, slope = ScoreMatching.of(column[:, None], weight, SILENT)(theta)
         precision += share * slope.precision
         linear += share * slope.linear
     return mass, precision, linear
@@ -44,7 +47,7 @@ def moments_by_quadrature_on_box(theta, first, second, weight):
 
 def test_the_gradient_is_that_of_the_value():
     rng = np.random.default_rng(1)
-    objective = ScoreMatching.of(np.abs(rng.normal(size=(3, 50))), Weight.CAPPED)
+    objective = ScoreMatching.of(np.abs(rng.normal(size=(3, 50))), Weight.CAPPED, SILENT)
     coordinates = Coordinates(3, free_linear=True)
     theta = Parameters(np.eye(3) + 0.2, rng.normal(size=3))
     step = 1e-5
@@ -66,7 +69,7 @@ def test_the_gradient_is_that_of_the_value():
 def test_a_complete_table_is_fitted_by_one_linear_solve(complete_table):
     model = TruncatedGaussianScoreMatching(linear="free").fit(complete_table)
     scale = np.sqrt((complete_table**2).mean(axis=0))
-    objective = ScoreMatching.of(complete_table.T / scale[:, None], Weight.CAPPED)
+    objective = ScoreMatching.of(complete_table.T / scale[:, None], Weight.CAPPED, SILENT)
     coordinates = Coordinates(3, free_linear=True)
     zero = coordinates.read(np.zeros(coordinates.size))
 
