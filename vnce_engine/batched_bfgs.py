@@ -7,6 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from vnce_engine.journal import Keep
+
 # Largest absolute entry of the gradient at which a problem is solved.
 _TOLERANCE = 1e-7
 # Share of the slope's promise that a step has to keep, and halvings before it is given up.
@@ -17,8 +19,6 @@ _MAX_HALVINGS = 30
 Objective = Callable[[Tensor, Tensor], Tensor]
 # Hears the values (b,) after every iteration; whatever it raises ends the climb.
 OnIteration = Callable[[Tensor], None]
-# Returns what the function returns that it is given, or what that returned once before.
-Keep = Callable[[Callable[[], Tensor]], Tensor]
 
 
 @dataclass(frozen=True)

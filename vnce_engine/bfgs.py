@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
-from vnce_engine.journal import Journal
+from vnce_engine.journal import Keep
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,6 @@ class BfgsInfo:
     gradient_norm: float
     """Euclidean norm of the gradient."""
     num_iterations: int
-    stopped: bool
-    """Whether `on_iteration` asked to stop."""
 
 
 def minimise(
@@ -33,17 +31,16 @@ def minimise(
     start: Tensor,
     *,
     max_iterations: int,
-    on_iteration: Callable[[float], bool | None] | None = None,
-    journal: Journal | None = None,
+    on_iteration: Callable[[float], None] | None = None,
+    keep: Keep = lambda compute: compute(),
 ) -> BfgsInfo:
     """Lower a smooth scalar `loss` of one vector by at most `max_iterations` BFGS iterations.
 
     A trial point where the loss is not finite counts as infinitely bad, so that the line search
     turns back from it; the start has to be finite. `on_iteration(loss)` is called after every
-    iteration; returning True stops. Every evaluation of the loss is a value of the `journal`: with
-    that of an interrupted search it is taken from there, which leads the same way.
+    iteration; whatever it raises ends the search. Every evaluation is what `keep` returns for it:
+    `Journal.value`, if it is not to be done twice.
     """
-    journal = journal or Journal()
 
     def evaluate(x: NDArray[np.float64]) -> Tensor:
         parameters = torch.tensor(x, dtype=start.dtype, device=start.device, requires_grad=True)
@@ -54,17 +51,14 @@ def minimise(
         return torch.cat([value.detach().reshape(1), gradient]).cpu()
 
     def value_and_gradient(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        evaluated = journal.value(partial(evaluate, x)).numpy()
+        evaluated = keep(partial(evaluate, x)).numpy()
         return float(evaluated[0]), evaluated[1:]
 
-    stopped = False
     first_loss = value_and_gradient(start.detach().cpu().numpy())[0]
 
     def callback(intermediate_result: OptimizeResult) -> None:
-        nonlocal stopped
-        if on_iteration is not None and on_iteration(float(intermediate_result.fun)):
-            stopped = True
-            raise StopIteration
+        if on_iteration is not None:
+            on_iteration(float(intermediate_result.fun))
 
     # Interpolating towards an infinite loss makes invalid numbers, which the search then discards.
     with np.errstate(invalid="ignore", over="ignore"):
@@ -82,5 +76,4 @@ def minimise(
         improvement=first_loss - float(found.fun),
         gradient_norm=float(np.linalg.norm(found.jac)),
         num_iterations=int(found.nit),
-        stopped=stopped,
     )

@@ -34,7 +34,11 @@ from vnce_engine.journal_entries import (
 )
 from vnce_engine.observations import Observations
 
-__all__ = ["Holder", "Journal", "RunEntry", "UnusableJournalError", "name_of_fit"]
+__all__ = ["Holder", "Journal", "Keep", "RunEntry", "UnusableJournalError", "name_of_fit"]
+
+# Returns what the function returns that it is given, or returned in an earlier fit: see
+# `Journal.value`.
+Keep = Callable[[Callable[[], Tensor]], Tensor]
 
 
 class Holder(Protocol):

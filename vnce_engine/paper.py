@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from vnce_engine import bfgs, truncated_normal
-from vnce_engine.journal import Journal
 from vnce_engine.log_normal import ConditionalLogNormal, LogNormal
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.objective import vnce_objective
 from vnce_engine.observations import Observations
+from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus
 
 NOISE_RATIO = 10
@@ -27,6 +27,8 @@ MAX_ITERATIONS = 80
 # A cycle that raises the objective of 1,000 rows together by less than a thousandth of a nat ends
 # the fit. The paper states no rule beside its cap.
 OBJECTIVE_TOLERANCE = 1e-6
+# An evaluation takes as long as about so many multiplications of matrices for each cell drawn.
+_WORK_PER_CELL = 100
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,7 @@ def fit_paper(
     free_linear: bool = False,
     penalty: Callable[[Tensor], Tensor] | None = None,
     max_iterations: int = MAX_ITERATIONS,
-    on_step: Callable[[int, float], bool | None] | None = None,
-    journal: Journal | None = None,
+    progress: Progress | None = None,
 ) -> PaperFit:
     """Maximise the VNCE objective over K, c (and h if `free_linear`) and a joint log-normal q.
 
@@ -74,38 +75,36 @@ def fit_paper(
     `penalty`, a function of K, is subtracted from the objective. BFGS is not scale-free: bring the
     columns to similar size first. Memory: a matrix of (d² / 2)² numbers, and one of d² a row.
 
-    `on_step(iteration, objective)` is called after every BFGS iteration, with the number of M-step
-    iterations done; returning True cancels. The `journal` keeps the last cycle's start and every
-    evaluation since. Raises `ValueError` if an observed cell is zero, which a log-normal cannot
-    condition on.
+    `progress` hears of every BFGS iteration, with the number of M-step iterations done. Its journal
+    has the start of the present cycle and every evaluation since; an interrupted fit's leads to the
+    same end to the last bit. Raises `ValueError` if an observed cell is zero, which a log-normal
+    cannot condition on.
     """
-    journal = journal or Journal()
-    em = _VariationalEM(observations, noise, generator, free_linear, penalty, journal)
+    progress = progress or Progress(None)
+    em = _VariationalEM(observations, noise, generator, free_linear, penalty, progress)
     # Without missing cells there is nothing to alternate with: this is NCE, and runs through.
     step_length = max_iterations if observations.observed.all() else ITERATIONS_PER_STEP
-    end_cycle = journal.begin_loop(em)
+    end_cycle = progress.journal.begin_loop(em)
     if not em.path:
         em.path.append(em.objective())
     status = FitStatus.MAX_ITERATIONS if math.isfinite(em.path[-1]) else FitStatus.NON_FINITE
 
-    def report(objective: float) -> bool | None:
-        return on_step(em.num_iterations, objective) if on_step is not None else None
+    def report(objective: float) -> None:
+        progress.report(em.num_iterations / max_iterations, em.num_iterations, objective)
 
-    while status is FitStatus.MAX_ITERATIONS and em.num_iterations < max_iterations:
-        em.begin_cycle()
-        end_cycle()
-        e_step = em.improve_family(report)
-        if e_step.stopped:
-            status = FitStatus.CANCELLED
-            break
-        m_step = em.improve_model(min(step_length, max_iterations - em.num_iterations), report)
-        em.path.append(em.objective())
-        if m_step.stopped:
-            status = FitStatus.CANCELLED
-        elif not math.isfinite(em.path[-1]):
-            status = FitStatus.NON_FINITE
-        elif e_step.improvement + m_step.improvement < OBJECTIVE_TOLERANCE:
-            status = FitStatus.CONVERGED
+    try:
+        while status is FitStatus.MAX_ITERATIONS and em.num_iterations < max_iterations:
+            em.begin_cycle()
+            end_cycle()
+            gain = em.improve_family(report)
+            gain += em.improve_model(min(step_length, max_iterations - em.num_iterations), report)
+            em.path.append(em.objective())
+            if not math.isfinite(em.path[-1]):
+                status = FitStatus.NON_FINITE
+            elif gain < OBJECTIVE_TOLERANCE:
+                status = FitStatus.CONVERGED
+    except FitCancelledError:
+        status = FitStatus.CANCELLED
     log_ratio_data, log_ratio_noise = em.log_ratios(em.model())
     return PaperFit(
         model=em.model(),
@@ -149,13 +148,14 @@ class _VariationalEM:
         generator: torch.Generator,
         free_linear: bool,
         penalty: Callable[[Tensor], Tensor] | None,
-        journal: Journal,
+        progress: Progress,
     ) -> None:
         self.path: list[float] = []
         self.num_iterations = 0
         self.gradient_norm = math.nan
-        self._journal = journal
+        self._progress = progress
         num_rows, num_columns = observations.values.shape
+        self._work = _WORK_PER_CELL * NOISE_RATIO * NUM_DRAWS * num_rows * num_columns
         uniforms = random_uniforms(NOISE_RATIO * num_rows, num_columns, generator)
         self._noise_values = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
         self._observations = observations
@@ -210,8 +210,11 @@ class _VariationalEM:
         model = self.model()
         return self._objective(model, *self.log_ratios(model)).item()
 
-    def improve_family(self, on_objective: Callable[[float], bool | None]) -> bfgs.BfgsInfo:
-        """Take an E-step; q changes the data term only, until its new noise draws are taken."""
+    def improve_family(self, on_objective: Callable[[float], None]) -> float:
+        """Take an E-step, and return what the objective gains by it before noise is drawn from q.
+
+        q changes the data term only, until its new noise draws are taken.
+        """
         model = self.model()
         log_ratio_noise = self._noise.log_ratio(model)
 
@@ -224,15 +227,13 @@ class _VariationalEM:
             self._alpha,
             max_iterations=ITERATIONS_PER_STEP,
             on_iteration=lambda loss: on_objective(-loss),
-            journal=self._journal,
+            keep=self._keep,
         )
         self._set_family(info.parameters)
-        return info
+        return info.improvement
 
-    def improve_model(
-        self, max_iterations: int, on_objective: Callable[[float], bool | None]
-    ) -> bfgs.BfgsInfo:
-        """Take an M-step, which climbs the whole objective with the draws fixed."""
+    def improve_model(self, max_iterations: int, on_objective: Callable[[float], None]) -> float:
+        """Take an M-step up the whole objective with the draws fixed; return what it gains."""
 
         def loss(theta: Tensor) -> Tensor:
             model = self._model(theta)
@@ -243,11 +244,20 @@ class _VariationalEM:
             self._theta,
             max_iterations=max_iterations,
             on_iteration=lambda loss: on_objective(-loss),
-            journal=self._journal,
+            keep=self._keep,
         )
         self._theta, self.gradient_norm = info.parameters, info.gradient_norm
         self.num_iterations += info.num_iterations
-        return info
+        return info.improvement
+
+    def _keep(self, evaluate: Callable[[], Tensor]) -> Tensor:
+        """Return an evaluation of a step's loss, an interrupted fit's if that had it."""
+
+        def told() -> Tensor:
+            self._progress.spend(self._work)
+            return evaluate()
+
+        return self._progress.journal.value(told)
 
     def log_ratios(self, model: TruncatedGaussian) -> tuple[Tensor, Tensor]:
         """Return log phi - log q - log p_noise of data (k, n) and noise rows (k, nu n)."""

@@ -19,8 +19,8 @@ from vnce_engine.observations import Observations
 from vnce_engine.paper import NOISE_RATIO, PaperFit, fit_paper
 from vnce_engine.penalty import Penalty
 from vnce_engine.problem import inverse_k0, scaled_columns
-from vnce_engine.progress import OnStep
-from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitStep
+from vnce_engine.progress import OnStep, Progress
+from vnce_engine.result import Diagnostics, FitResult, FitStatus
 
 _MESSAGES = {
     **MESSAGES,
@@ -49,18 +49,12 @@ def fit_by_papers_recipe(
     linear = "zero" if options.linear == AUTO else options.linear
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
-    journal = journal or Journal()
-    journal.begin_fit(name_of_fit(observations, ("paper", options), seed))
+    progress = Progress(on_step, journal)
+    progress.journal.begin_fit(name_of_fit(observations, ("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(
         strength or 0.0, options.penalty_kind, inverse_k0(scaled, linear), scaled.num_rows
     )
-
-    def report(iteration: int, objective: float) -> bool | None:
-        if on_step is None:
-            return None
-        share = iteration / options.max_cycles
-        return on_step(FitStep("fit", share, iteration, objective, journal))
 
     fit = fit_paper(
         scaled,
@@ -69,8 +63,7 @@ def fit_by_papers_recipe(
         free_linear=linear == "free",
         penalty=None if strength is None else penalty.value,
         max_iterations=options.max_cycles,
-        on_step=report,
-        journal=journal,
+        progress=progress,
     )
     diagnostics = _diagnose(observations, scaled, fit, penalty.inverse_k0)
     return FitResult(

@@ -10,6 +10,7 @@ from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.objective import vnce_objective
 from vnce_engine.observations import Observations
 from vnce_engine.paper import MAX_ITERATIONS, NOISE_RATIO, NUM_DRAWS, fit_paper
+from vnce_engine.progress import Progress
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,
@@ -141,15 +142,15 @@ def test_the_cap_ends_the_fit_as_not_converged(incomplete):
 def test_cancelling_in_either_step_keeps_the_last_estimate(incomplete, stop_after):
     seen = []
 
-    def on_step(iteration, objective):
-        seen.append((iteration, objective))
+    def on_step(step):
+        seen.append(step.objective)
         return len(seen) == stop_after
 
-    result = fit(incomplete, on_step=on_step)
+    result = fit(incomplete, progress=Progress(on_step))
 
     assert result.status == "cancelled"
     assert len(seen) == stop_after
-    assert all(math.isfinite(objective) for _, objective in seen)
+    assert all(math.isfinite(objective) for objective in seen)
     assert torch.isfinite(result.model.precision).all()
 
 
