@@ -1,11 +1,11 @@
 """One estimation from a table to everything that is stored of it; pure, without a database."""
 
-import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 import pyarrow as pa
@@ -17,7 +17,6 @@ from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
-from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.result import FitStatus, FitStep
 from worker.artefacts import make_artefacts
@@ -26,6 +25,7 @@ from worker.encoding import encode
 from worker.failures import FitCancelledError, JobFailedError
 from worker.fitted import FittedNetwork
 from worker.result_files import file_names
+from worker.resuming import go_on_or_begin_anew
 from worker.truth import Pair, pair
 
 __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
@@ -46,8 +46,6 @@ _RUN_AWAY = frozenset(
 )
 
 OnStep = Callable[[FitStep], bool | None]
-
-logger = logging.getLogger("worker")
 
 
 @dataclass(frozen=True)
@@ -85,14 +83,8 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     report(on_step, "prepare", PREPARED)
 
     started = time.perf_counter()
-    journal = request.journal or Journal()
-    try:
-        estimator = _fit(request, table, on_step, journal)
-    except UnusableJournalError as error:
-        # Another machine's arithmetic may have transformed the table a little differently.
-        logger.warning("the fit begins anew: %s", error)
-        journal = Journal()
-        estimator = _fit(request, table, on_step, journal)
+    fit = partial(_fit, request, table, on_step)
+    estimator, resumed = go_on_or_begin_anew(fit, request.journal)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -106,7 +98,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
         request.table_warnings,
         fit_seconds=fit_seconds,
         export_seconds=time.perf_counter() - started,
-        resumed=journal.num_taken > 0,
+        resumed=resumed,
     )
     report(on_step, "export", 1.0)
     return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
@@ -165,10 +157,7 @@ def _fit(
     estimator = build_estimator(request.spec)
     try:
         # A table, for the names in its refusals.
-        if isinstance(estimator, TruncatedGaussianVNCE | TruncatedGaussianNCE):
-            estimator.fit(table, on_step=on_fit_step, journal=journal)
-        else:
-            estimator.fit(table, on_step=on_fit_step)
+        estimator.fit(table, on_step=on_fit_step, journal=journal)
     except UnusableJournalError:
         raise
     except ValueError as refusal:

@@ -11,6 +11,7 @@ from typing import Self
 from service.database import Database
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim, Progress
+from vnce_engine.journal import Journal
 from vnce_engine.result import FitStep
 from worker.endings import Stopped, StopReason, record
 from worker.memory import resident_bytes
@@ -71,19 +72,19 @@ class LeaseKeeper:
             iteration=step.iteration,
             objective=step.objective,
         )
-        self._note_checkpoint(step)
-        return self.stop_reason is not None
+        stop_reason = self.stop_reason
+        is_due = time.monotonic() - self._noted_at >= self._settings.checkpoint_seconds
+        if step.journal is not None and (is_due or stop_reason is StopReason.SHUTDOWN):
+            self._note_checkpoint(step.journal)
+        return stop_reason is not None
 
-    def _note_checkpoint(self, step: FitStep) -> None:
-        """Have what the fit has done stored with the next heartbeat, if that is due.
+    def _note_checkpoint(self, journal: Journal) -> None:
+        """Have what the fit has done stored with the next heartbeat.
 
         Called by the fit's own thread, between whose steps the journal does not change.
         """
-        is_due = time.monotonic() - self._noted_at >= self._settings.checkpoint_seconds
-        if step.journal is None or not is_due:
-            return
         self._noted_at = time.monotonic()
-        data = step.journal.dump()
+        data = journal.dump()
         if len(data) > MOST_CHECKPOINT_BYTES:
             logger.warning("job %s: %d bytes are no checkpoint", self._claim.job_id, len(data))
             return
@@ -101,6 +102,9 @@ class LeaseKeeper:
     ) -> None:
         self._body_ended.set()
         self._thread.join()
+        if self.stop_reason is StopReason.SHUTDOWN and self._checkpoint is not None:
+            # The next worker is to lose nothing of a job that is handed over.
+            self._beat()
 
     def _run(self) -> None:
         started = beaten = time.monotonic()

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 import numpy as np
@@ -19,6 +20,7 @@ from service.jobs.vocabulary import MixtureClimb
 from service.problems import ProblemCode, problem_document
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
+from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.progress import FitCancelledError as EngineCancelledError
@@ -28,6 +30,7 @@ from worker.failures import FitCancelledError, JobFailedError
 from worker.fitted import to_array
 from worker.mixture_artefacts import mixture_artefacts
 from worker.mixture_encoding import encode_mixture
+from worker.resuming import go_on_or_begin_anew
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class MixtureRequest:
     # What was odd about the table when it was uploaded.
     table_warnings: list[DatasetWarning]
     dataset: DatasetIdentity
+    # What an interrupted attempt at this estimation had done.
+    journal: Journal | None = None
 
 
 def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
@@ -58,7 +63,7 @@ def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
     report(on_step, "prepare", PREPARED)
 
     started = time.perf_counter()
-    fit = _fit(spec, column[rows], on_step)
+    fit, resumed = go_on_or_begin_anew(partial(_fit, spec, column[rows], on_step), request.journal)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -73,6 +78,7 @@ def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
         table_warnings=request.table_warnings,
         fit_seconds=fit_seconds,
         export_seconds=time.perf_counter() - started,
+        resumed=resumed,
     )
     report(on_step, "export", 1.0)
     return Outcome(document=document, edges=[], artefacts=artefacts)
@@ -99,15 +105,19 @@ def build_options(spec: MixtureEstimationSpec) -> MixtureOptions:
             assert_never(unknown)
 
 
-def _fit(spec: MixtureEstimationSpec, x: NDArray[np.float64], on_step: OnStep) -> MixtureFit:
+def _fit(
+    spec: MixtureEstimationSpec, x: NDArray[np.float64], on_step: OnStep, journal: Journal
+) -> MixtureFit:
     def on_fit_step(step: FitStep) -> bool | None:
         fraction = PREPARED + (FITTED - PREPARED) * step.fraction
         return on_step(replace(step, fraction=fraction))
 
     try:
-        fit = fit_mixture(x, build_options(spec), spec.seed, on_fit_step)
+        fit = fit_mixture(x, build_options(spec), spec.seed, on_fit_step, journal)
     except EngineCancelledError as cancelled:
         raise FitCancelledError from cancelled
+    except UnusableJournalError:
+        raise
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours.
         raise incompatible(str(refusal), []) from refusal

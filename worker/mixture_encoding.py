@@ -38,6 +38,7 @@ def encode_mixture(
     table_warnings: Sequence[DatasetWarning],
     fit_seconds: float,
     export_seconds: float,
+    resumed: bool,
 ) -> MixtureResult:
     """Return the document of a finished fit to the column's values.
 
@@ -89,6 +90,7 @@ def encode_mixture(
             fit_seconds=fit_seconds,
             export_seconds=export_seconds,
             n_threads=torch.get_num_threads(),
+            resumed=resumed,
         ),
     )
 

@@ -48,7 +48,7 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
             case EstimationSpec() as spec:
                 return partial(estimate, load_request(session, claim, spec))
             case MixtureEstimationSpec() as spec:
-                return partial(estimate_mixture, load_mixture(session, spec))
+                return partial(estimate_mixture, load_mixture(session, claim, spec))
             case SimulationSpec() as spec:
                 return partial(simulate, spec, ReadLimits.from_settings(settings))
             case ScoringSpec() as spec:
@@ -98,7 +98,7 @@ def _load_journal(session: Session, claim: Claim) -> Journal | None:
     return journal
 
 
-def load_mixture(session: Session, spec: MixtureEstimationSpec) -> MixtureRequest:
+def load_mixture(session: Session, claim: Claim, spec: MixtureEstimationSpec) -> MixtureRequest:
     """Return the data and choices of an estimation of the mixture; raises as `load_request`."""
     stored = datasets.load_table(session, spec.dataset_id)
     return MixtureRequest(
@@ -107,4 +107,5 @@ def load_mixture(session: Session, spec: MixtureEstimationSpec) -> MixtureReques
         censored=stored.cells,
         table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
+        journal=_load_journal(session, claim),
     )

@@ -127,6 +127,13 @@ def undisturbed(session_stack: Stack, long_fit: Json) -> Json:
 
 
 @pytest.fixture(scope="session")
+def long_chains(session_stack: Stack, long_fit: Json) -> Json:
+    """Return a job of some seconds in thousands of steps, which goes on to the last bit."""
+    estimator = {"kind": "contrastive-divergence", "max_iter": 250}
+    return {**long_fit, "estimator": estimator}
+
+
+@pytest.fixture(scope="session")
 def greedy_fit(session_stack: Stack) -> Json:
     """Return a job that needs more memory than the stack's workers may use."""
     session_stack.wait_until_ready()

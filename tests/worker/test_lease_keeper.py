@@ -97,6 +97,26 @@ def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_th
     assert stored() is None
 
 
+@pytest.mark.parametrize(
+    ("hooks", "is_kept"),
+    [({"is_shutting_down": lambda: True}, True), ({"job_seconds": 0.01}, False)],
+    ids=["shutdown", "time limit"],
+)
+def test_a_fit_that_is_handed_over_stores_its_last_step_though_no_checkpoint_is_due(
+    make_keeper: MakeKeeper, claim: Claim, database: Database, hooks: Any, is_kept: bool
+) -> None:
+    journal = Journal()
+    with make_keeper(checkpoint_seconds=3600, **hooks) as keeper:
+        is_to_stop = False
+        while not is_to_stop:
+            journal.value(lambda: torch.zeros(3))
+            time.sleep(0.005)
+            is_to_stop = keeper.report(replace(step(0.25), journal=journal))
+    with database.snapshot() as session:
+        stored = checkpoints.load(session, claim.job_id, versions().vnce)
+    assert stored == (journal.dump() if is_kept else None)
+
+
 def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
     make_keeper: MakeKeeper, claim: Claim, database: Database
 ) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from service.problems import ProblemCode
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
+from vnce_engine.journal import Journal
 from vnce_engine.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.result import FitStep
 from worker.failures import FitCancelledError, JobFailedError
@@ -102,6 +104,30 @@ def test_theta_and_c_are_recovered_within_five_standard_errors(estimator: dict[s
     assert (found.noise is None) == (estimator["kind"] == "mle")
     assert found.weights.known == pytest.approx(1 / (1 + found.theta.value))
     assert found.weights.known + found.weights.free == pytest.approx(1)
+
+
+def test_an_interrupted_fit_goes_on_to_the_same_bits_and_says_so(outcome: Outcome) -> None:
+    stored: list[bytes] = []
+
+    def stop_soon(step: FitStep) -> bool:
+        if step.journal is not None:
+            stored.append(step.journal.dump())
+        return len(stored) == 5
+
+    with pytest.raises(FitCancelledError):
+        estimate_mixture(request(sample()), stop_soon)
+    again = replace(request(sample()), journal=Journal.load(stored[-1]))
+    resumed, whole = document(estimate_mixture(again, ignore)), document(outcome)
+    assert (resumed.timing.resumed, whole.timing.resumed) == (True, False)
+    assert resumed.model_dump(exclude={"timing"}) == whole.model_dump(exclude={"timing"})
+
+
+def test_the_journal_of_another_fit_is_not_used(outcome: Outcome) -> None:
+    others = Journal()
+    others.begin_fit("another table")
+    again = replace(request(sample()), journal=Journal.load(others.dump()))
+    found = document(estimate_mixture(again, ignore))
+    assert (found.timing.resumed, found.theta) == (False, document(outcome).theta)
 
 
 def test_a_normalised_mixture_has_no_c_and_equal_weights() -> None:

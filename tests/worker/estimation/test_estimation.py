@@ -226,7 +226,7 @@ class NeverFinite:
     n_iter_ = 3
     message_ = "Try a stronger `penalty`."
 
-    def fit(self, table: pa.Table, on_step: object) -> None:
+    def fit(self, table: pa.Table, on_step: object, journal: Journal) -> None:
         pass
 
 
