@@ -85,14 +85,14 @@ def moved(entry: Entry, device: torch.device) -> Entry:
 
 def to_bytes(content: Content) -> bytes:
     """Return bytes from which `from_bytes` makes the same again."""
-    arrays: dict[str, NDArray[np.generic]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     described = []
     for position, entry in enumerate(content.entries):
         told, tensors = _described(entry)
-        arrays |= {f"{position}.{i}": t.cpu().numpy() for i, t in enumerate(tensors)}
+        arrays |= _arrays(str(position), tensors)
         described.append({**told, "num_tensors": len(tensors)})
     for number, state in enumerate(content.states):
-        arrays |= {f"state.{number}.{i}": t.cpu().numpy() for i, t in enumerate(state)}
+        arrays |= _arrays(f"state.{number}", state)
     sizes = [len(state) for state in content.states]
     header = {"made_for": content.made_for, "entries": described, "states": sizes}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
@@ -111,7 +111,7 @@ def from_bytes(stored: bytes) -> Content:
         header = json.loads(arrays["header"].tobytes())
 
         def tensors(prefix: str, number: int) -> list[Tensor]:
-            return [torch.from_numpy(arrays[f"{prefix}.{i}"]) for i in range(number)]
+            return [_tensor(arrays, f"{prefix}.{i}") for i in range(number)]
 
         entries = [
             _entry(told, tensors(str(position), told["num_tensors"]))
@@ -119,6 +119,26 @@ def from_bytes(stored: bytes) -> Content:
         ]
         states = [tensors(f"state.{i}", size) for i, size in enumerate(header["states"])]
     return Content(header["made_for"], entries, states)
+
+
+def _arrays(prefix: str, tensors: Sequence[Tensor]) -> dict[str, NDArray[Any]]:
+    """Return the tensors as arrays by their names, bits of graphs eight to a byte."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for i, tensor in enumerate(tensors):
+        array = tensor.cpu().numpy()
+        if array.dtype == np.bool_:
+            arrays[f"{prefix}.{i}.shape"] = np.array(array.shape, dtype=np.int64)
+            array = np.packbits(array)
+        arrays[f"{prefix}.{i}"] = array
+    return arrays
+
+
+def _tensor(arrays: "np.lib.npyio.NpzFile", name: str) -> Tensor:
+    array = arrays[name]
+    if f"{name}.shape" in arrays:
+        shape = arrays[f"{name}.shape"]
+        array = np.unpackbits(array, count=int(shape.prod())).astype(np.bool_).reshape(shape)
+    return torch.from_numpy(array)
 
 
 def _described(entry: Entry) -> tuple[dict[str, str | int | None], Sequence[Tensor]]:

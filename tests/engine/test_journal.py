@@ -195,6 +195,62 @@ def test_a_journal_is_read_back_as_it_was_written() -> None:
     assert again.num_taken == 3
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (0, 4), (2, 5, 5)])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float64])
+def test_tensors_of_every_kind_come_back_as_they_were(
+    shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    value = torch.randint(2, shape, generator=torch.Generator().manual_seed(1)).to(dtype)
+    journal = Journal()
+    journal.value(lambda: value)
+    back = Journal.load(journal.dump()).value(lambda: torch.zeros(0))
+    assert (back.dtype, back.shape) == (dtype, shape)
+    assert torch.equal(back, value)
+
+
+def test_graphs_take_a_bit_a_pair() -> None:
+    journal = Journal()
+    journal.value(lambda: torch.ones(12, 100, 100, dtype=torch.bool))
+    assert len(journal.dump()) < 12 * 100 * 100 / 8 + 2_000
+
+
+class Count:
+    """A loop that counts, and notes how far it has come."""
+
+    def __init__(self) -> None:
+        self.number = torch.tensor(0)
+
+    def state(self) -> list[torch.Tensor]:
+        return [self.number]
+
+    def restore(self, state: list[torch.Tensor]) -> None:
+        (self.number,) = state
+
+
+def test_a_loop_goes_on_from_its_last_step_with_the_values_since() -> None:
+    journal, outer, inner = Journal(), Count(), Count()
+    end_outer = journal.begin_loop(outer)
+    journal.value(lambda: torch.tensor(10.0))
+    outer.number = torch.tensor(1)
+    end_outer()
+    size = len(journal.dump())
+    end_inner = journal.begin_loop(inner)
+    journal.value(lambda: torch.tensor(20.0))
+    inner.number = torch.tensor(7)
+    end_inner()
+    journal.value(lambda: torch.tensor(30.0))
+
+    again = Journal.load(Journal.load(journal.dump()).dump())
+    outer, inner = Count(), Count()
+    end_outer = again.begin_loop(outer)
+    again.begin_loop(inner)
+    assert (int(outer.number), int(inner.number)) == (1, 7)
+    assert [float(again.value(lambda: torch.tensor(0.0))) for _ in range(2)] == [30.0, 0.0]
+    assert again.num_taken == 3
+    end_outer()  # with which all that was within the step goes
+    assert len(again.dump()) == size
+
+
 def test_runs_within_a_value_are_forgotten_once_it_is_there() -> None:
     journal = Journal()
 
