@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.accuracy import RESULTS
-from benchmarks.service import competitors, drain, queue, rates, results, scaling, wrk
+from benchmarks.service import competitors, drain, queue, rates, results, scaling, uploads, wrk
 from benchmarks.service.figures import Figure
 from benchmarks.service.stack import on_postgresql, on_sqlite
 
-SECTIONS = ("rates", "queue", "drain", "results", "scaling")
+SECTIONS = ("rates", "queue", "drain", "results", "uploads", "scaling")
 NUM_QUEUED = 10_000
 # Of 1,000 jobs each.
 NUM_BATCHES = 5
@@ -76,6 +76,8 @@ def measure(section: str, pygeoapi_python: str | None, seconds: float) -> Iterat
             yield from drain.measure("PostgreSQL", on_postgresql, num_workers=2, num_batches=1)
         case "results":
             yield from results.measure()
+        case "uploads":
+            yield from uploads.measure()
         case "scaling":
             yield from scaling.measure(seconds)
         case _:

@@ -25,7 +25,11 @@ T = TypeVar("T")
 
 API = ("uvicorn", "--factory", "service.main:create_app_from_environment", "--host", "127.0.0.1")
 # What an installation limits and a load test must pass; all else is as it is by default.
-SETTINGS = {"VNCE_REQUESTS_PER_MINUTE": "1000000000", "VNCE_MAX_UNFINISHED_JOBS": "100000"}
+SETTINGS = {
+    "VNCE_REQUESTS_PER_MINUTE": "1000000000",
+    "VNCE_MAX_UNFINISHED_JOBS": "100000",
+    "VNCE_MAX_BODY_BYTES": str(2**27),
+}
 # As a background job: it gives way to whatever else wants a core.
 LOW_PRIORITY = ("nice", "-n", "19")
 STOP_SECONDS = 10.0

@@ -141,3 +141,12 @@ def test_others_are_served_while_a_large_true_graph_is_judged(http, kind):
     slowest = slowest_poll_beside(http, lambda: http.put(path, content=body, headers=headers))
     # Up to 0.33 s were measured on two busy cores; in the event loop it would be seconds.
     assert slowest < 1
+
+
+def test_others_are_served_while_a_large_table_arrives_and_is_read(http):
+    block = "".join(f"{row}.25,{row * 7 % 1009}.5,<{row + 1}\n" for row in range(1000)).encode()
+    table = b"a,b,c\n" + block * (LIMIT // len(block) // 2)
+    slowest = slowest_poll_beside(http, lambda: http.post("/v1/datasets", content=table))
+    # 99 of 100 polls beside 100 MB took less than 0.1 s on two busy cores; seconds if it were
+    # read in the event loop.
+    assert slowest < 1
