@@ -39,10 +39,6 @@ from worker.mixture import MixtureRequest, estimate_mixture
 from worker.result_files import RESULT
 from worker.truth import pair
 
-# The table is in the user's own memory: only what a name may be stays limited.
-LIMITS = ReadLimits(
-    max_cells=2**40, max_columns=2**20, max_name_length=1000, max_decoded_bytes=2**50
-)
 LOCAL = "local"
 
 Model = TypeVar("Model")
@@ -54,16 +50,18 @@ def fit_file(
     truth: Path | None,
     reading: JsonObject,
     choices: ModelChoices,
+    limits: ReadLimits,
     *,
     as_json: bool,
 ) -> ExitCode:
     """Read, fit, write every file below `out`, print a summary (or the result as JSON).
 
-    Raises `ProblemError` for a table that cannot be read or does not fit the model, and
-    `JobFailedError` where the numerics allow no result.
+    Raises `ProblemError` for a table that cannot be read, is larger than `limits` allow or does
+    not fit the model, and `JobFailedError` where the numerics allow no result.
     """
+    options = _validated(pydantic.TypeAdapter(ReadOptions), reading)
     content = path.read_bytes()
-    dataset = read_dataset(content, _validated(pydantic.TypeAdapter(ReadOptions), reading), LIMITS)
+    dataset = read_dataset(content, options, limits)
     identity = DatasetIdentity(id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest())
     true_edges = None if truth is None else _true_edges(truth, dataset)
     run = _work(_job(choices), dataset, identity, true_edges)

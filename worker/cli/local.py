@@ -10,9 +10,11 @@ from typing import Annotated
 
 import typer
 
+from service.datasets.options import ReadLimits
 from service.datasets.vocabulary import RequestedFormat
 from service.jobs.specs.base import MAX_SEED
 from service.jobs.vocabulary import ExperimentName
+from service.settings import Settings
 from worker import threads
 from worker.cli import options
 from worker.cli.exit_codes import ExitCode
@@ -236,4 +238,5 @@ def fit(
         censored=censored,
         seed=seed,
     )
-    raise typer.Exit(fit_file(file, out, truth, reading, choices, as_json=as_json))
+    limits = ReadLimits.from_settings(Settings())
+    raise typer.Exit(fit_file(file, out, truth, reading, choices, limits, as_json=as_json))

@@ -106,6 +106,25 @@ def test_what_cannot_be_read_or_fitted_is_misuse_that_names_its_place(
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("VNCE_MAX_CELLS", "most allowed is 50, set by VNCE_MAX_CELLS"),
+        ("VNCE_MAX_DECODED_BYTES", "most allowed is 50, set by VNCE_MAX_DECODED_BYTES"),
+    ],
+)
+def test_a_table_beyond_the_service_s_limits_is_refused_in_its_words(
+    vnce: Vnce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+) -> None:
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"a": np.arange(100.0), "b": np.arange(100.0) % 7}).to_parquet(path)
+    monkeypatch.setenv(variable, "50")
+    done = vnce("fit", path, "--out", tmp_path / "r")
+    assert done.exit_code == 2, done.output
+    assert told in " ".join(done.output.split())
+    assert not (tmp_path / "r").exists()
+
+
 def test_a_preset_does_not_go_with_nce(vnce: Vnce, table: Path, tmp_path: Path) -> None:
     options = ("--estimator", "nce", "--preset", "paper")
     done = vnce("fit", table, "--out", tmp_path / "r", *options, *QUICK)
