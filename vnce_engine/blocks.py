@@ -5,14 +5,23 @@ data is then a product of a small matrix with a wide one. The last line is const
 the linear term and the log partition (see `TruncatedGaussian.augmented`).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 # Columns of a block: with d = 20 to 100 coordinates it then stays inside a level-two cache.
 BLOCK_WIDTH = 2048
+
+
+class Cells(NamedTuple):
+    """Where a block's missing cells are; int64 (p,) each."""
+
+    coordinate: Tensor
+    column: Tensor
+    flat: Tensor
+    """coordinate * b + column"""
 
 
 @dataclass
@@ -31,6 +40,8 @@ class Block:
     packed_cells: Tensor
     """int16 (2, p): the coordinate, ascending, and the row within the block, of each missing cell.
     Kept short because a long table has millions; indexing takes int64."""
+    counts: list[int]
+    """Missing cells of each of the d coordinates."""
     uniforms: Tensor
     """(k, p): the uniforms that q's quantile functions map to draws."""
     cell_mean: Tensor
@@ -66,6 +77,7 @@ class Block:
             draws=draws,
             owner=owner,
             packed_cells=torch.stack([coordinate, column]).to(torch.int16),
+            counts=(~observed).sum(dim=0).tolist(),
             uniforms=uniforms,
             cell_mean=column_mean[coordinate],
             ceiling=ceiling,
@@ -112,23 +124,21 @@ class Block:
         (cell_mean,) = state
         self.cell_mean.copy_(cell_mean)
 
-    def gaps(self) -> Iterator[tuple[int, slice, Tensor]]:
-        """Yield each coordinate that has missing cells, their packed range and their columns."""
-        counts = torch.bincount(self.coordinate, minlength=self.draws.shape[0]).tolist()
-        column = self.column
-        start = 0
-        for coordinate, count in enumerate(counts):
-            if count:
-                cells = slice(start, start + count)
-                yield coordinate, cells, column[cells]
-                start += count
+    def cells(self) -> Cells:
+        """Return where the missing cells are."""
+        coordinate, column = self.coordinate, self.column
+        return Cells(coordinate, column, coordinate * self.num_rows + column)
 
     def expected_rows(self) -> Tensor:
         """Return (d + 1, b): observed values, and the mean under q where a cell is missing."""
         rows = self.draws[:, 0].clone()
-        rows[self.coordinate, self.column] = self.cell_mean
+        rows.view(-1).scatter_(0, self.cells().flat, self.cell_mean)
         return rows
 
-    def fill(self, cells: Tensor) -> None:
+    def fill(self, place: Cells, cells: Tensor) -> None:
         """Put draws (k, p) into the missing cells."""
-        self.draws[self.coordinate, :, self.column] = cells.mT
+        stride, step = self.draws.stride()[:2]
+        flat = self.draws.view(-1)
+        first = place.coordinate * stride + place.column
+        for draw, own in enumerate(cells):
+            flat.scatter_(0, first + draw * step, own)

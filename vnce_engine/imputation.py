@@ -64,7 +64,7 @@ def _settle(block: Block, augmented: Tensor) -> Tensor:
     """Sweep until the means stay where they are; return mu (p,) of q's factors."""
     for _ in range(_MAX_SWEEPS):
         before = block.cell_mean.clone()
-        _, mu = sweep(block, augmented, 1)
+        mu = sweep(block, augmented, 1).mu
         if not ((block.cell_mean - before).abs() > _TOLERANCE * before).any():
             break
     return mu

@@ -11,6 +11,7 @@ holds for every q, and a proper posterior does not reach there.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor
 from torch.special import erfc, ndtri
 
 from vnce_engine import truncated_normal
-from vnce_engine.blocks import Block
+from vnce_engine.blocks import Block, Cells
 from vnce_engine.observations import Observations
 
 # Beyond this alpha = -mu / sigma erfc is about to underflow. A mean is taken from three levels of
@@ -26,6 +27,58 @@ from vnce_engine.observations import Observations
 _TAIL_ALPHA = 30.0
 # How far beyond the largest observed value of its column q's mu may go.
 _CEILING_FACTOR = 2.0
+# Columns swept between two products of K with all means, so that a sweep of a wide table reads its
+# rows a few times and not once for each column.
+_PANEL = 24
+
+
+class Factors(NamedTuple):
+    """q: a normal truncated to [0, inf) for each missing cell, independent given the row."""
+
+    rows: Tensor
+    """(d + 1, b): the rows, missing cells at their means."""
+    mean: Tensor
+    """(p,): the missing cells' means alone."""
+    alpha: Tensor
+    """(p,): -mu / sigma."""
+    sigma: Tensor
+    """(p,): standard deviation of the parent normal."""
+    tail: Tensor
+    """(p,): erfc(alpha / √2), twice the parent's mass of [0, inf); of no use in the far tail."""
+    place: Cells
+    """Where the missing cells are."""
+
+    @property
+    def mu(self) -> Tensor:
+        """(p,): mean of the parent normal."""
+        return -self.alpha * self.sigma
+
+    def reaches_tail(self) -> bool:
+        """Return whether some alpha is beyond what erfc can tell; NaN, which came of one, is."""
+        return not bool((self.alpha <= _TAIL_ALPHA).all())
+
+
+class _Column(NamedTuple):
+    """The missing cells of one coordinate, of which there are p_i; tensors share q's memory."""
+
+    row: Tensor
+    """(b,): its line of the rows."""
+    place: Tensor
+    """int64 (p_i,): the rows that miss it."""
+    scaled_alpha: Tensor
+    """(p_i,): alpha / √2, which erfc takes."""
+    tail: Tensor
+    """(p_i,): erfc of that."""
+    mean: Tensor
+    """(p_i,)"""
+    lowest: float
+    """scaled_alpha goes no lower: that is the ceiling of mu."""
+    sigma: float
+
+
+# Writes the mean of t - alpha, for t standard normal truncated to t >= alpha, into `out`, and
+# erfc(alpha / √2) into `tail`. Takes alpha / √2.
+_StandardMean = Callable[[Tensor, Tensor, Tensor], None]
 
 
 class Completion(NamedTuple):
@@ -62,96 +115,144 @@ def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) ->
         block.log_ratio_offset = -block.log_noise.expand(block.num_draws, -1)
         zeros = block.log_noise.new_zeros
         return Completion(zeros(augmented.shape), zeros(block.num_rows), zeros(block.num_rows))
-    mean, mu = sweep(block, augmented, num_sweeps)
-    variance_of_parent = augmented.diagonal().reciprocal()[block.coordinate]
-    cells, log_mass = _draw(block.uniforms, mu, variance_of_parent.sqrt())
-    block.fill(cells)
+    factors = sweep(block, augmented, num_sweeps)
+    place = factors.place
+    excess, log_mass = _draw(block.uniforms, factors)
+    block.fill(place, excess * factors.sigma)
     # log q is log_normaliser - ½ (z - mu)² / sigma² in every cell, and likewise in expectation.
-    normaliser = _sum_by_row(block, log_mass + 0.5 * torch.log(2 * math.pi * variance_of_parent))
-    squared = (cells - mu).square_().div_(variance_of_parent)
-    block.log_ratio_offset = normaliser + 0.5 * _sum_by_row(block, squared) - block.log_noise
-    # The variance is sigma² - m (m - mu), so that E (z - mu)² = sigma² - mu (m - mu).
-    rise = block.cell_mean - mu
-    cell_variance = (variance_of_parent - block.cell_mean * rise).clamp_(min=0)
-    squared = 1 - mu * rise / variance_of_parent
-    offset = normaliser + 0.5 * _sum_by_row(block, squared) - block.log_noise
-    return _control_variates(block, augmented, log_nu, mean, cell_variance, offset)
+    log_normaliser = log_mass.add_(_log_root(augmented).index_select(0, place.coordinate))
+    normaliser = _sum_by_row(block, place, log_normaliser) - block.log_noise
+    squared = excess.add_(factors.alpha).square_()
+    block.log_ratio_offset = normaliser + 0.5 * _sum_by_row(block, place, squared)
+    return _control_variates(block, augmented, log_nu, factors, normaliser)
 
 
-def sweep(block: Block, augmented: Tensor, num_sweeps: int) -> tuple[Tensor, Tensor]:
-    """Fit q by `num_sweeps` sweeps, from the means it has; write its means into the block.
+def sweep(block: Block, augmented: Tensor, num_sweeps: int) -> Factors:
+    """Fit q by `num_sweeps` sweeps, from the means it has; write its means into the block."""
+    factors = _swept(block, augmented, num_sweeps, _mean_near)
+    if factors.reaches_tail():
+        factors = _swept(block, augmented, num_sweeps, _mean_anywhere)
+    block.cell_mean = factors.mean
+    return factors
 
-    Returns the expected rows (d + 1, b) and mu (p,).
-    """
-    mean = block.expected_rows()
-    alpha = torch.empty_like(block.cell_mean)
-    root = augmented.diagonal().sqrt()
-    # A row of this times the others' means is the cell's alpha = -mu / sigma.
-    field = augmented / root.unsqueeze(1)
+
+def _swept(
+    block: Block, augmented: Tensor, num_sweeps: int, standard_mean: _StandardMean
+) -> Factors:
+    """Return q after `num_sweeps` sweeps, column by column."""
+    place, rows = block.cells(), block.expected_rows()
+    scaled_alpha, tail, mean = (torch.empty_like(block.cell_mean) for _ in range(3))
+    sigma = augmented.diagonal().rsqrt()
+    # A row of this times the others' means is the cell's alpha / √2.
+    field = augmented * (math.sqrt(0.5) * sigma).unsqueeze(1)
     field.diagonal().zero_()
-    lowest = (-block.ceiling * root[:-1]).tolist()
-    sigma = root.reciprocal()
-    scale = sigma.tolist()
-    gaps = list(block.gaps())
+    lowest = block.ceiling * (-math.sqrt(0.5) / sigma[:-1])
+    parts = (tensor.split(block.counts) for tensor in (place.column, scaled_alpha, tail, mean))
+    columns = [
+        _Column(*column)
+        for column in zip(rows[:-1], *parts, lowest.tolist(), sigma[:-1].tolist(), strict=True)
+    ]
     for _ in range(num_sweeps):
-        for coordinate, cells, columns in gaps:
-            own = torch.mv(mean.mT, field[coordinate]).index_select(0, columns)
-            alpha[cells] = own.clamp_(min=lowest[coordinate])
-            own_mean = _standard_mean(own).mul_(scale[coordinate])
-            block.cell_mean[cells] = own_mean
-            mean[coordinate].index_copy_(0, columns, own_mean)
-    return mean, alpha.mul_(-sigma[block.coordinate])
+        for start in range(0, len(columns), _PANEL):
+            stop = min(start + _PANEL, len(columns))
+            own_field = field[start:stop]
+            before, after = own_field[:, :start] @ rows[:start], own_field[:, stop:] @ rows[stop:]
+            _sweep_panel(
+                columns[start:stop],
+                rows[start:stop],
+                own_field[:, start:stop],
+                before.add_(after),
+                standard_mean,
+            )
+    sigma = sigma.index_select(0, place.coordinate)
+    return Factors(rows, mean, scaled_alpha.mul_(math.sqrt(2)), sigma, tail, place)
 
 
-def _standard_mean(alpha: Tensor) -> Tensor:
-    """Return the mean of t - alpha for t standard normal truncated to t >= alpha.
+def _sweep_panel(
+    columns: Sequence[_Column],
+    rows: Tensor,
+    field: Tensor,
+    from_others: Tensor,
+    standard_mean: _StandardMean,
+) -> None:
+    """Set the factors of some columns in turn.
 
-    In a quarter of the time of `truncated_normal.moments`; right to about alpha² * 1e-16,
-    relative, in the tail.
+    Shapes: `rows` (c, b) their lines, `field` (c, c) what they do to each other's alpha / √2, and
+    `from_others` (c, b) what all other columns do. Works in place: kernels are short and many.
     """
-    body = alpha.clamp(max=_TAIL_ALPHA)
-    root = body * math.sqrt(0.5)
-    hazard = root.square().neg_().exp_().mul_(math.sqrt(2 / math.pi)).div_(erfc(root))
-    mean: Tensor = hazard.sub_(body)
-    if alpha.max() > _TAIL_ALPHA:
-        tail = alpha.clamp(min=_TAIL_ALPHA)
-        mean = torch.where(alpha > _TAIL_ALPHA, 1 / (tail + 2 / (tail + 3 / tail)), mean)
-    return mean
+    sums = torch.empty_like(rows[0])
+    for column, from_panel, others in zip(columns, field, from_others, strict=True):
+        if not len(column.place):
+            continue
+        torch.addmv(others, rows.mT, from_panel, out=sums)
+        torch.index_select(sums, 0, column.place, out=column.scaled_alpha)
+        column.scaled_alpha.clamp_(min=column.lowest)
+        standard_mean(column.scaled_alpha, column.mean, column.tail)
+        column.row.scatter_(0, column.place, column.mean.mul_(column.sigma))
 
 
-def _draw(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
-    """Return draws (k, p) from q by its quantile functions, and its log masses (p,).
+def _mean_near(scaled_alpha: Tensor, out: Tensor, tail: Tensor) -> None:
+    """Be a `_StandardMean` up to `_TAIL_ALPHA`.
+
+    In a quarter of the time of `truncated_normal.moments`; right to about alpha² * 1e-16, relative.
+    """
+    erfc(scaled_alpha, out=tail)
+    torch.mul(scaled_alpha, scaled_alpha, out=out)
+    out.neg_().exp_().div_(tail)
+    out.sub_(scaled_alpha, alpha=math.sqrt(math.pi)).mul_(math.sqrt(2 / math.pi))
+
+
+def _mean_anywhere(scaled_alpha: Tensor, out: Tensor, tail: Tensor) -> None:
+    """Be a `_StandardMean` for any alpha."""
+    _mean_near(scaled_alpha.clamp(max=_TAIL_ALPHA * math.sqrt(0.5)), out, tail)
+    alpha = math.sqrt(2) * scaled_alpha
+    far = alpha.clamp(min=_TAIL_ALPHA)
+    out.copy_(torch.where(alpha > _TAIL_ALPHA, 1 / (far + 2 / (far + 3 / far)), out))
+
+
+def _draw(uniforms: Tensor, factors: Factors) -> tuple[Tensor, Tensor]:
+    """Return draws (k, p) from q in units of sigma, and its log masses (p,).
 
     The upper tail serves all uniforms: where it rounds to 1, seven sigmas below the mean, a draw
     loses digits, which does not matter because log q is taken at the draw as it is.
     """
-    alpha = -mu / sigma
-    if alpha.max() > _TAIL_ALPHA:
-        cells = truncated_normal.quantile(uniforms, mu, sigma)
-        return cells, truncated_normal.log_mass(mu, sigma)
-    mass = 0.5 * erfc(alpha * math.sqrt(0.5))
-    distance: Tensor = ndtri((1 - uniforms) * mass)
-    return distance.neg_().sub_(alpha).clamp_(min=0).mul_(sigma), mass.log()
+    alpha = factors.alpha
+    if factors.reaches_tail():
+        mu, sigma = -alpha, torch.ones_like(alpha)
+        return truncated_normal.quantile(uniforms, mu, sigma), truncated_normal.log_mass(mu, sigma)
+    mass = 0.5 * factors.tail
+    distance: Tensor = ndtri((1 - uniforms).mul_(mass))
+    return distance.neg_().sub_(alpha).clamp_(min=0), mass.log_()
+
+
+def _log_root(augmented: Tensor) -> Tensor:
+    """Return ½ log(2 pi sigma²) of each coordinate (d + 1,)."""
+    return 0.5 * (math.log(2 * math.pi) - augmented.diagonal().log())
 
 
 def _control_variates(
-    block: Block,
-    augmented: Tensor,
-    log_nu: float,
-    mean: Tensor,
-    cell_variance: Tensor,
-    offset: Tensor,
+    block: Block, augmented: Tensor, log_nu: float, factors: Factors, normaliser: Tensor
 ) -> Completion:
-    own = augmented.diagonal()[block.coordinate] * cell_variance
-    expected = offset - 0.5 * ((augmented @ mean).mul_(mean).sum(dim=0) + _sum_by_row(block, own))
+    """Return the control variates, given the log normaliser of q less log noise (b,)."""
+    rows, mean, alpha, sigma, _, place = factors
+    # In units of sigma, with hazard = mean - mu: the variance is 1 - mean * hazard, and
+    # E (z - mu)² - variance, which enters the expected log ratio, is hazard².
+    standard_mean = mean / sigma
+    hazard = alpha + standard_mean
+    variance = standard_mean.mul_(hazard).neg_().add_(1).clamp_(min=0).mul_(sigma).mul_(sigma)
+    quadratic = (augmented @ rows).mul_(rows).sum(dim=0)
+    expected = normaliser + 0.5 * (_sum_by_row(block, place, hazard.square_()) - quadratic)
     slope = (
         -torch.sigmoid(expected - log_nu) if block.is_noise else torch.sigmoid(log_nu - expected)
     )
-    exact = (mean * slope) @ mean.mT
-    exact.diagonal().index_add_(0, block.coordinate, cell_variance * slope[block.column])
-    draws = block.flat_draws
-    weighted = (block.draws * slope).flatten(1)
-    return Completion(exact.addmm_(weighted, draws.mT, alpha=-1 / block.num_draws), slope, expected)
+    # m mᵀ - z zᵀ is the symmetric part of (m - z)(m + z)ᵀ.
+    means = rows.unsqueeze(1)
+    difference = (means - block.draws).mul_(slope).flatten(1)
+    control = difference @ (means + block.draws).flatten(1).mT / block.num_draws
+    control = 0.5 * (control + control.mT)
+    variances = torch.zeros_like(rows).view(-1).scatter_(0, place.flat, variance).view_as(rows)
+    control.diagonal().add_(variances @ slope)
+    return Completion(control, slope, expected)
 
 
 def log_ratios(block: Block, augmented: Tensor) -> Tensor:
@@ -161,7 +262,7 @@ def log_ratios(block: Block, augmented: Tensor) -> Tensor:
     return torch.sub(block.log_ratio_offset, quadratic, alpha=0.5)
 
 
-def _sum_by_row(block: Block, cells: Tensor) -> Tensor:
+def _sum_by_row(block: Block, place: Cells, cells: Tensor) -> Tensor:
     """Sum packed cells (..., p) into their rows (..., b)."""
     total = cells.new_zeros(*cells.shape[:-1], block.num_rows)
-    return total.index_add_(-1, block.column, cells)
+    return total.index_add_(-1, place.column, cells)

@@ -58,14 +58,15 @@ def lower_bound(block: Block, augmented: torch.Tensor, mu: torch.Tensor) -> torc
 
 def test_sweeps_never_lower_the_evidence_bound() -> None:
     block, augmented = block_of(some_observations()), some_augmented()
-    values = [float(lower_bound(block, augmented, sweep(block, augmented, 1)[1])) for _ in range(6)]
+    values = [float(lower_bound(block, augmented, sweep(block, augmented, 1).mu)) for _ in range(6)]
     assert all(later >= earlier - 1e-10 for earlier, later in pairwise(values))
     assert values[-1] > values[0] + 1e-3
 
 
 def test_means_settle_where_each_factor_is_the_best_given_the_others() -> None:
     block, augmented = block_of(some_observations()), some_augmented()
-    mean, mu = sweep(block, augmented, 200)
+    factors = sweep(block, augmented, 200)
+    mean, mu = factors.rows, factors.mu
     for cell in range(len(mu)):
         i, row = int(block.coordinate[cell]), int(block.column[cell])
         others = augmented[i] @ mean[:, row] - augmented[i, i] * mean[i, row]
@@ -74,6 +75,36 @@ def test_means_settle_where_each_factor_is_the_best_given_the_others() -> None:
         assert float(mu[cell]) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
         exact_mean = truncated_normal.moments(expected, sigma)[0]
         assert float(block.cell_mean[cell]) == pytest.approx(float(exact_mean), rel=1e-9)
+
+
+def test_a_sweep_of_a_wide_table_sets_one_column_after_the_other() -> None:
+    rng = np.random.default_rng(6)
+    num_columns = 60  # more than are swept between two products with all means
+    X = np.abs(rng.normal(1.0, 0.7, size=(8, num_columns)))
+    X[rng.random(X.shape) < 0.5] = np.nan
+    X[:2] = np.abs(rng.normal(1.0, 0.7, size=(2, num_columns)))
+    block = block_of(Observations.from_array(X))
+    noise = torch.from_numpy(rng.normal(0, 0.02, size=(num_columns + 1, num_columns + 1)))
+    augmented = noise + noise.mT + 2 * torch.eye(num_columns + 1, dtype=torch.float64)
+    rows = block.expected_rows()
+    for i in range(num_columns):
+        missing = block.column[block.coordinate == i]
+        mu = -(augmented[i] @ rows - augmented[i, i] * rows[i]) / augmented[i, i]
+        rows[i, missing] = truncated_normal.moments(mu, augmented[i, i].rsqrt())[0][missing]
+    assert torch.allclose(sweep(block, augmented, 1).rows, rows, rtol=1e-9, atol=0)
+
+
+def test_a_factor_far_in_the_tail_has_its_mean_mass_and_draws() -> None:
+    block, augmented = block_of(some_observations()), some_augmented()
+    augmented[0, 1] = augmented[1, 0] = 300.0  # columns that all but exclude each other
+    completion = complete(block, augmented, 0.0, 3)
+    factors = sweep(block, augmented, 1)
+    assert factors.alpha.max() > 100
+    mean = truncated_normal.moments(factors.mu, factors.sigma)[0]
+    # Three levels of the continued fraction are right to 1e-8.
+    assert torch.allclose(factors.mean, mean, rtol=1e-7, atol=0)
+    assert torch.isfinite(block.log_ratio_offset).all()
+    assert torch.isfinite(completion.control).all()
 
 
 def test_one_missing_cell_has_its_exact_posterior_after_one_sweep() -> None:
