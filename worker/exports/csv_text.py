@@ -1,20 +1,23 @@
 """CSV text that is exact for numbers and harmless in spreadsheets."""
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 
-# What spreadsheets take for the start of a formula, in full width too, what they skip before it,
-# and the apostrophe that undoes it.
-_FORMULA_STARTS = (*"=+-@＝＋－＠", "\t", "\r", "\n", "'")
+# Where a cell may begin: with the text, and wherever a spreadsheet that knows of other delimiters,
+# or of no quotes within a line, would split it. Then what spreadsheets take for the start of a
+# formula, in full width too, with what they skip before it, or the apostrophe that undoes it.
+_BEFORE_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?= *[=+\-@＝＋－＠\t\r\n]|')")
 
 
 def safe_name(name: str) -> str:
     """Return a name that no spreadsheet runs as a formula: an apostrophe goes before it.
 
-    A name that begins with an apostrophe gets another one, so that removing one leading
-    apostrophe always gives the name back.
+    So it does before a formula after a semicolon, a tab or a line end: where these part cells, it
+    would be a cell of its own. An apostrophe that stands there itself gets another one, so that
+    removing one apostrophe from each of these places always gives the name back.
     """
-    return "'" + name if name.startswith(_FORMULA_STARTS) else name
+    return _BEFORE_FORMULA.sub("'", name)
 
 
 def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[str | float | bool | None]]) -> bytes:
