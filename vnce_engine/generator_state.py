@@ -3,16 +3,16 @@
 import json
 
 import numpy as np
-import torch
 from torch import Tensor
+
+from vnce_engine.byte_tensor import to_bytes, to_tensor
 
 
 def generator_state(rng: np.random.Generator) -> Tensor:
     """Return all that decides the generator's next draws, uint8 (bytes,)."""
-    state = json.dumps(rng.bit_generator.state).encode()
-    return torch.frombuffer(bytearray(state), dtype=torch.uint8)
+    return to_tensor(json.dumps(rng.bit_generator.state).encode())
 
 
 def restore_generator(rng: np.random.Generator, state: Tensor) -> None:
     """Have the generator, of the same kind, go on as when `generator_state` was asked."""
-    rng.bit_generator.state = json.loads(bytes(state.tolist()))
+    rng.bit_generator.state = json.loads(to_bytes(state))

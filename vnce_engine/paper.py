@@ -173,6 +173,7 @@ class _VariationalEM:
         """Take new draws for both steps of a cycle."""
         self._cycle_start = self._present()
         self._redraw()
+        self._progress.spend(self._work)
 
     def state(self) -> list[Tensor]:
         """Return all that the present cycle began from."""

@@ -18,6 +18,7 @@ from service.results.experiment_result import (
 from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from vnce_engine.experiments.experiment import Row, SummaryTable
+from vnce_engine.journal import Journal
 from vnce_engine.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.result import FitStep
 from worker.estimation import OnStep
@@ -26,6 +27,7 @@ from worker.experiment_figures import draw_experiment
 from worker.exports.csv_text import csv_bytes
 from worker.failures import FitCancelledError, JobFailedError
 from worker.finished_parts import ROWS, FinishedParts
+from worker.resuming import go_on_or_begin_anew
 from worker.versions import versions
 
 # Rows that say which of several tables they belong to do so under this key.
@@ -58,11 +60,16 @@ def split(spec: ExperimentSpec, on_step: OnStep) -> Split:
     )
 
 
-def run_part(spec: ExperimentPartSpec, on_step: OnStep) -> Outcome:
-    """Run one part; raises `FitCancelledError` if `on_step` asks to stop."""
+def run_part(spec: ExperimentPartSpec, journal: Journal | None, on_step: OnStep) -> Outcome:
+    """Run one part; raises `FitCancelledError` if `on_step` asks to stop.
+
+    `journal` is what an interrupted attempt had done; seconds are those of the last attempt.
+    """
     started = time.process_time()
     try:
-        rows = build_experiment(spec).run(spec.part, on_step)
+        rows, _ = go_on_or_begin_anew(
+            lambda kept: build_experiment(spec, kept).run(spec.part, on_step), journal
+        )
     except EngineCancelledError as cancelled:
         raise FitCancelledError from cancelled
     return Outcome(

@@ -62,7 +62,7 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
                     return partial(split, spec)
                 return partial(put_together, spec, load_parts(session, claim.job_id))
             case ExperimentPartSpec() as spec:
-                return partial(run_part, spec)
+                return partial(run_part, spec, _load_journal(session, claim))
             case _ as unknown:
                 assert_never(unknown)
 

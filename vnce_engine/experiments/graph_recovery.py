@@ -5,16 +5,20 @@ completely at random; every estimator ranks the pairs, and the ranking is scored
 Source: Rhodes and Gutmann (2019), Section 5.2.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
+from vnce_engine.byte_tensor import to_bytes, to_tensor
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
+from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.metrics import edge_roc
 from vnce_engine.progress import FitCancelledError, OnStep
 from vnce_engine.result import FitStatus, FitStep
@@ -55,19 +59,23 @@ def compare(
     estimators: Sequence[str],
     on_step: OnStep | None = None,
     clock: Clock | None = None,
+    journal: Journal | None = None,
 ) -> list[dict[str, Scalar]]:
     """Fit every named estimator to a table X (n, d) whose K is `truth` (d, d); a line each.
 
     A line holds AUCs by |K_ij| and by K_ij, the mean squared error of K_ij over pairs, seconds by
-    the `clock` (None without one), how the fit ended, and why an estimator refused the table.
-    Raises `FitCancelledError` if `on_step` returns True.
+    the `clock` (None without one), how the fit ended, and why an estimator refused the table. With
+    the `journal` of an interrupted comparison of the same it goes on from there; seconds are those
+    since. Raises `FitCancelledError` if `on_step` returns True.
     """
-    lines: list[dict[str, Scalar]] = []
-    for done, name in enumerate(estimators):
-        report = _within(on_step, done, len(estimators), name)
+    journal = journal or Journal()
+    done = _Done()
+    journal.begin_loop(done)
+    for name in estimators[len(done.lines) :]:
+        report = _within(on_step, len(done.lines), len(estimators), name, journal)
         started = None if clock is None else clock()
-        scores, status, reason = _fit_and_score(name, truth, X, report)
-        lines.append(
+        scores, status, reason = _fit_and_score(name, truth, X, report, done.fit)
+        done.add(
             {
                 "estimator": name,
                 **scores,
@@ -76,7 +84,29 @@ def compare(
                 "reason": reason,
             }
         )
-    return lines
+    return done.lines
+
+
+class _Done:
+    """The lines of the estimators that have ended, and what the fit at hand has done."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Scalar]] = []
+        self.fit = Journal()
+
+    def add(self, line: dict[str, Scalar]) -> None:
+        """Add the line of the fit at hand, after which another begins."""
+        self.lines.append(line)
+        self.fit = Journal()
+
+    def state(self) -> list[Tensor]:
+        """Return both."""
+        return [to_tensor(json.dumps(self.lines).encode()), to_tensor(self.fit.dump())]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        lines, fit = (to_bytes(part) for part in state)
+        self.lines, self.fit = json.loads(lines), Journal.load(fit)
 
 
 @dataclass(frozen=True)
@@ -98,6 +128,8 @@ class GraphRecovery:
     seed: int = 0
     clock: Clock | None = field(default=None, compare=False, repr=False)
     """Returns CPU seconds; the engine has no clock of its own."""
+    journal: Journal | None = field(default=None, compare=False, repr=False)
+    """Of an interrupted run of the part that is to go on."""
 
     def __post_init__(self) -> None:
         for option, known in (("graphs", GRAPHS), ("estimators", ESTIMATORS)):
@@ -135,7 +167,9 @@ class GraphRecovery:
         """Return a row for every estimator on the data set of a part, see `compare`."""
         graph, fraction, i = self._cells()[index]
         truth, X = simulate(graph, fraction, self.seed + i, self.num_columns, self.num_rows)
-        lines = compare(truth, X, self.estimators, on_step, self.clock)
+        journal = self.journal or Journal()
+        journal.begin_fit(repr((self, index)))
+        lines = compare(truth, X, self.estimators, on_step, self.clock, journal)
         return tuple({"graph": graph, "missing": fraction, "data_set": i, **line} for line in lines)
 
     def summarise(self, rows: Sequence[Row]) -> tuple[SummaryTable, ...]:
@@ -158,11 +192,13 @@ class GraphRecovery:
 
 
 def _fit_and_score(
-    name: str, truth: FloatArray, X: FloatArray, on_step: OnStep | None
+    name: str, truth: FloatArray, X: FloatArray, on_step: OnStep | None, journal: Journal
 ) -> tuple[dict[str, Scalar], str, str | None]:
     unscored: dict[str, Scalar] = dict.fromkeys(("auc_abs", "auc_signed", "mse"))
     try:
-        K, status = ESTIMATORS[name].fit(X, on_step)
+        K, status = ESTIMATORS[name].fit(X, on_step, journal)
+    except UnusableJournalError:
+        raise
     except ValueError as refusal:  # such as: too few complete rows
         return unscored, "refused", str(refusal)
     if status is FitStatus.CANCELLED:
@@ -178,13 +214,15 @@ def _fit_and_score(
     return scores, str(status), None
 
 
-def _within(on_step: OnStep | None, done: int, total: int, name: str) -> OnStep | None:
-    """Return `on_step` for the fit of one estimator out of several."""
+def _within(
+    on_step: OnStep | None, done: int, total: int, name: str, journal: Journal
+) -> OnStep | None:
+    """Return `on_step` for the fit of one estimator out of several, of whom `journal` tells."""
     if on_step is None:
         return None
 
     def report(step: FitStep) -> bool | None:
         fraction = (done + step.fraction) / total
-        return on_step(FitStep(name, fraction, step.iteration, step.objective))
+        return on_step(FitStep(name, fraction, step.iteration, step.objective, journal))
 
     return report

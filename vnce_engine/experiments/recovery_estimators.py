@@ -15,6 +15,7 @@ from vnce_engine.comparators.estimators import (
 )
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
 from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.journal import Journal
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitStatus
 
@@ -31,9 +32,11 @@ class RecoveryEstimator:
     seconds: float
     """CPU seconds of a fit to 1,000 rows of 20 columns, 30 % missing."""
 
-    def fit(self, X: FloatArray, on_step: OnStep | None) -> tuple[FloatArray, FitStatus]:
-        """Return K (d, d) and how the fit ended."""
-        estimator = self.make().fit(X, on_step=on_step)
+    def fit(
+        self, X: FloatArray, on_step: OnStep | None, journal: Journal | None = None
+    ) -> tuple[FloatArray, FitStatus]:
+        """Return K (d, d) and how the fit, which may go on from a `journal`, ended."""
+        estimator = self.make().fit(X, on_step=on_step, journal=journal)
         return estimator.precision_, estimator.status_
 
 

@@ -11,7 +11,9 @@ from vnce_engine.experiments.graph_recovery import GraphRecovery, compare, simul
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
+from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.progress import FitCancelledError
+from vnce_engine.result import FitStep
 
 SMALL: list[MixtureEm | MixturePopulation | GraphRecovery] = [
     MixtureEm(num_rows=100, num_pairs=3),
@@ -97,6 +99,33 @@ def test_every_estimator_scores_a_small_table(name: str) -> None:
     assert line["reason"] is None
     for score in ("auc_abs", "auc_signed"):
         assert isinstance(line[score], float)
+
+
+def test_a_part_cut_anywhere_ends_with_the_same_rows() -> None:
+    experiment = GraphRecovery(
+        graphs=("ring",),
+        fractions=(0.3,),
+        num_data_sets=2,
+        estimators=("mc-mle-natural", "score-matching", "cd", "gaussian-em"),
+        num_columns=5,
+        num_rows=60,
+    )
+    stored: list[bytes] = []
+
+    def keep(step: FitStep) -> None:
+        assert step.journal is not None
+        stored.append(step.journal.dump())
+
+    whole = experiment.run(1, keep)
+    total = len(stored)
+    for cut in (0, 1, total // 4, total // 2, 3 * total // 4, total - 1):
+        journal = Journal.load(stored[cut])
+        steps: list[FitStep] = []
+        assert replace(experiment, journal=journal).run(1, steps.append) == whole
+        assert journal.num_taken == 1
+        assert len(steps) <= total - cut
+    with pytest.raises(UnusableJournalError):
+        replace(experiment, journal=Journal.load(stored[0])).run(0)
 
 
 def test_a_refused_table_is_counted_and_says_why() -> None:
