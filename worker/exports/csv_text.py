@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 # Where a cell may begin: with the text, and wherever a spreadsheet that knows of other delimiters,
 # or of no quotes within a line, would split it. Then what spreadsheets take for the start of a
-# formula, in full width too, with what they skip before it, or the apostrophe that undoes it.
-_BEFORE_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?= *[=+\-@＝＋－＠\t\r\n]|')")
+# formula, in full width too, with what they skip before it (a doubled quote reads as an empty
+# text), or the apostrophe that undoes it.
+_BEFORE_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=[ \"]*[=+\-@＝＋－＠\t\r\n]|')")
 
 
 def safe_name(name: str) -> str:

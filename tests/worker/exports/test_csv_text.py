@@ -49,7 +49,7 @@ def test_any_text_is_harmless_and_comes_back_and_numbers_are_exact(
 
 @settings(deadline=None, derandomize=True)
 @given(rows=st.lists(st.tuples(TEXTS, TEXTS, NUMBERS), max_size=4))
-@example(rows=[("a", "x;=cmd", -1), ("a", 'x";=cmd;"', -1), ("a,b", "\t@cmd", -1)])
+@example(rows=[("a", "x;=cmd", -1), ("a", 'x";=cmd;"', -1), ("a,b", "\t@cmd", -1), ("", ';"=x', 1)])
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONE])
 def test_no_cell_is_a_formula_where_other_delimiters_are_used(
