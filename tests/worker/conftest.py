@@ -6,14 +6,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from redis import Redis
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from service.database import Database
+from service.datasets import repository as datasets
+from service.datasets.stored_table import to_parquet
+from service.datasets.vocabulary import DatasetFormat
 from service.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
@@ -86,6 +92,30 @@ def add_job(database: Database) -> Callable[..., str]:
         return job.id
 
     return add
+
+
+@pytest.fixture
+def job_id(database: Database, add_job: Callable[..., str]) -> str:
+    """Return the id of a queued job on a small table."""
+    values = np.abs(np.random.default_rng(3).normal(size=(60, 3))) + 0.1
+    table = pa.table({name: values[:, i] for i, name in enumerate("abc")})
+    with database.transaction() as session:
+        stored = datasets.add(
+            session,
+            datasets.NewDataset(
+                id=new_id("dataset"),
+                name="three columns",
+                format=DatasetFormat.CSV,
+                num_rows=60,
+                num_columns=3,
+                summary={},
+                original=BytesIO(b"a,b,c\n"),
+                table=to_parquet(table),
+                cells=None,
+            ),
+        )
+        dataset_id = stored.record.id
+    return add_job(dataset_id, variables=("a", "b", "c"))
 
 
 @pytest.fixture

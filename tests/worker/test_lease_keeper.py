@@ -117,6 +117,25 @@ def test_a_fit_that_is_handed_over_stores_its_last_step_though_no_checkpoint_is_
     assert stored == (journal.dump() if is_kept else None)
 
 
+def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
+    make_keeper: MakeKeeper,
+    claim: Claim,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("worker.lease_keeper.MOST_CHECKPOINT_BYTES", 10_000)
+    journal = Journal()
+    with make_keeper(is_shutting_down=lambda: True) as keeper:
+        wait_for(lambda: keeper.report(replace(step(0.25), journal=journal)))
+        small = journal.dump()
+        journal.value(lambda: torch.zeros(10_000))
+        keeper.report(replace(step(0.5), journal=journal))
+    with database.snapshot() as session:
+        assert checkpoints.load(session, claim.job_id, versions().vnce) == small
+    assert "are no checkpoint" in caplog.text
+
+
 def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
     make_keeper: MakeKeeper, claim: Claim, database: Database
 ) -> None:

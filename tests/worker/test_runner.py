@@ -2,20 +2,14 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from sqlalchemy import event, func, select
 
 from service.database import Database
-from service.datasets import repository as datasets
-from service.datasets.stored_table import to_parquet
-from service.datasets.vocabulary import DatasetFormat
-from service.identifiers import new_id
 from service.jobs import leases, outbox
 from service.jobs import repository as jobs
 from service.jobs.leases import Claim
@@ -34,30 +28,6 @@ from worker.work import load as load_work
 ReadJob = Callable[[str], JobRecord]
 Run = Callable[..., None]
 Estimate = Callable[[EstimationRequest, OnStep], Outcome]
-
-
-@pytest.fixture
-def job_id(database: Database, add_job: Callable[..., str]) -> str:
-    """Return the id of a queued job on a small table."""
-    values = np.abs(np.random.default_rng(3).normal(size=(60, 3))) + 0.1
-    table = pa.table({name: values[:, i] for i, name in enumerate("abc")})
-    with database.transaction() as session:
-        stored = datasets.add(
-            session,
-            datasets.NewDataset(
-                id=new_id("dataset"),
-                name="three columns",
-                format=DatasetFormat.CSV,
-                num_rows=60,
-                num_columns=3,
-                summary={},
-                original=BytesIO(b"a,b,c\n"),
-                table=to_parquet(table),
-                cells=None,
-            ),
-        )
-        dataset_id = stored.record.id
-    return add_job(dataset_id, variables=("a", "b", "c"))
 
 
 @pytest.fixture
