@@ -51,20 +51,22 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
     linear = _decided(spec)
     match spec.estimator:
         case VnceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):
-            return GaussianVNCE(**common, **_on_the_line(estimator))
+            return GaussianVNCE(**common, **_contrastive(estimator))
         case NceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):
             filling: dict[str, Any] = {"imputation": estimator.imputation.value}
-            return GaussianNCE(**common, **_on_the_line(estimator), **filling)
+            return GaussianNCE(**common, **_contrastive(estimator), **filling)
         case VnceEstimatorSpec() as estimator:
             return TruncatedGaussianVNCE(
                 **common,
-                **_contrastive(spec, estimator),
+                **_contrastive(estimator),
+                **_on_the_half_line(spec, estimator),
                 preset=estimator.preset.value,
             )
         case NceEstimatorSpec() as estimator:
             return TruncatedGaussianNCE(
                 **common,
-                **_contrastive(spec, estimator),
+                **_contrastive(estimator),
+                **_on_the_half_line(spec, estimator),
                 imputation=estimator.imputation.value,
             )
         case MleEstimatorSpec() as estimator:
@@ -118,26 +120,18 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
             assert_never(unknown)
 
 
-def _on_the_line(estimator: ContrastiveSpec) -> dict[str, Any]:
-    """Return what VNCE and NCE of a Gaussian share."""
-    assert not isinstance(estimator.penalty, PenaltyChoice)  # decided when it was submitted
-    limit = {} if estimator.max_iter is None else {"max_iter": estimator.max_iter}
-    return {
-        "penalty": estimator.penalty,
-        "penalty_kind": estimator.penalty_kind.value,
-        "noise_ratio": estimator.noise_ratio,
-        "noise_scale": estimator.noise_scale,
-        "noise_draws": estimator.noise_draws.value,
-        "tol": estimator.tol,
-        **limit,
-    }
-
-
-def _contrastive(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, Any]:
-    """Return what VNCE and NCE share."""
+def _on_the_half_line(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, Any]:
+    """Return what VNCE and NCE of a truncated Gaussian have of their own."""
     assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
     return {
         "linear": spec.model.linear.value,
+        "positive_definite": estimator.positive_definite.value,
+    }
+
+
+def _contrastive(estimator: ContrastiveSpec) -> dict[str, Any]:
+    """Return what VNCE and NCE of all models share."""
+    return {
         "penalty": _plain(estimator.penalty),
         "penalty_kind": estimator.penalty_kind.value,
         "penalties": estimator.penalties,
@@ -146,7 +140,6 @@ def _contrastive(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, 
         "n_subsamples": estimator.n_subsamples,
         "inclusion_threshold": estimator.inclusion_threshold,
         "max_false_edges": estimator.max_false_edges,
-        "positive_definite": estimator.positive_definite.value,
         "noise_ratio": estimator.noise_ratio,
         "noise_scale": estimator.noise_scale,
         "noise_draws": estimator.noise_draws.value,

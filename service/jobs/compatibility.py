@@ -22,7 +22,7 @@ from service.jobs.specs.contrastive import (
     VnceEstimatorCreate,
 )
 from service.jobs.specs.estimation import EstimationJobCreate, EstimatorCreate
-from service.jobs.specs.models import GaussianModelCreate, ModelCreate
+from service.jobs.specs.models import GaussianModelCreate
 from service.jobs.vocabulary import (
     CensoredRule,
     Filling,
@@ -49,14 +49,9 @@ def num_parameters(num_variables: int) -> int:
     return num_variables * (num_variables + 1) // 2 + num_variables + 1
 
 
-def effective_penalty(
-    model: ModelCreate, estimator: ContrastiveCreate
-) -> PenaltyChoice | float | None:
-    """Return the penalty that is meant: the paper's recipe and the Gaussian have none to choose.
-
-    Without a penalty a Gaussian's estimates tend to maximum likelihood.
-    """
-    if estimator.penalty is PenaltyChoice.AUTO and not _chooses_penalty(model, estimator):
+def effective_penalty(estimator: ContrastiveCreate) -> PenaltyChoice | float | None:
+    """Return the penalty that is meant: the paper's recipe has none to choose."""
+    if estimator.penalty is PenaltyChoice.AUTO and _is_paper(estimator):
         return None
     return estimator.penalty
 
@@ -88,7 +83,7 @@ def _of_the_table(
     yield from _of_the_pair(request)
     estimator = request.estimator
     if isinstance(estimator, ContrastiveCreate):
-        yield from _of_the_penalty(request.model, estimator, width, rows)
+        yield from _of_the_penalty(estimator, width, rows)
     match request.estimator:
         case NceEstimatorCreate(imputation=Imputation.DROP):
             if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
@@ -146,8 +141,6 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
     """Yield the choices that contrastive estimators do not offer for model "gaussian"."""
     choices = {
         "preset": _is_paper(estimator),
-        "penalty_kind": estimator.penalty_kind not in (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE),
-        "penalties": estimator.penalties is not None,
         "positive_definite": estimator.positive_definite is not PositiveDefinite.WARN,
         "imputation": isinstance(estimator, NceEstimatorCreate)
         and estimator.imputation is Imputation.NOISE,
@@ -160,9 +153,7 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
             )
 
 
-def _of_the_penalty(
-    model: ModelCreate, estimator: ContrastiveCreate, width: int, rows: int
-) -> Iterator[ProblemItem]:
+def _of_the_penalty(estimator: ContrastiveCreate, width: int, rows: int) -> Iterator[ProblemItem]:
     """Yield the penalty that would let data and noise be told apart with certainty."""
     if num_parameters(width) < rows:
         return
@@ -170,7 +161,7 @@ def _of_the_penalty(
     unbounded = (
         f"With {num_parameters(width)} parameters and {rows} rows the estimates would be unbounded"
     )
-    penalty = effective_penalty(model, estimator)
+    penalty = effective_penalty(estimator)
     if penalty is PenaltyChoice.AUTO:
         for position, strength in enumerate(estimator.penalties or []):
             if strength < weakest:
@@ -180,17 +171,12 @@ def _of_the_penalty(
                     pointer=f"/estimator/penalties/{position}",
                 )
     elif penalty is None or penalty < weakest:
-        auto = ', or to "auto"' if _chooses_penalty(model, estimator) else ""
+        auto = "" if _is_paper(estimator) else ', or to "auto"'
         yield ProblemItem(
             message=f"{unbounded}: set penalty to at least {weakest}{auto}, or use fewer "
             "variables.",
             pointer="/estimator/penalty",
         )
-
-
-def _chooses_penalty(model: ModelCreate, estimator: ContrastiveCreate) -> bool:
-    """Return whether penalty "auto" means a choice here."""
-    return not isinstance(model, GaussianModelCreate) and not _is_paper(estimator)
 
 
 def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:

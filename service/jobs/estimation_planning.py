@@ -119,7 +119,7 @@ def _decided(request: EstimationJobCreate) -> dict[str, Any]:
     estimator, model = request.estimator, request.model
     is_paper = isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER
     if isinstance(estimator, ContrastiveCreate):
-        recipe: dict[str, Any] = {"penalty": effective_penalty(model, estimator)}
+        recipe: dict[str, Any] = {"penalty": effective_penalty(estimator)}
         if is_paper:
             recipe["noise_draws"] = PAPER_NOISE_DRAWS
         parts["estimator"] = estimator.model_copy(update=recipe)

@@ -100,6 +100,20 @@ def test_a_penalty_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     assert chosen(build_estimator(spec_of(kind="vnce", penalty=penalty)))["penalty"] == penalty
 
 
+@pytest.mark.parametrize(
+    "choices", [{"kind": "vnce"}, {"kind": "nce", "imputation": "zero"}], ids=lambda c: c["kind"]
+)
+def test_every_choice_of_a_contrastive_spec_reaches_the_estimator_of_a_gaussian(
+    choices: dict[str, Any],
+) -> None:
+    offered = {**CONTRASTIVE}
+    del offered["positive_definite"]
+    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices, **offered)))
+    expected = {**offered, "edge_threshold": 0.2, "random_state": 5, "penalty": "auto"}
+    assert parameters == {**parameters, **expected}
+    assert parameters.get("imputation", "zero") == "zero"
+
+
 @pytest.mark.parametrize("choices", ON_THE_LINE, ids=lambda choices: choices["kind"])
 def test_a_gaussian_takes_negative_columns_and_has_no_penalty_unless_told(
     choices: dict[str, Any],

@@ -24,8 +24,9 @@ PenaltyStrength = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)
 Penalty = Annotated[
     PenaltyChoice | PenaltyStrength | None,
     Field(
-        description="Strength of the penalty: `auto` chooses it by `selection`, a positive number "
-        "fixes it (no unit; the same number means the same for 1000 rows), null fits without one."
+        description="Strength of the penalty: `auto` chooses it by `selection`, for every model, a "
+        "positive number fixes it (no unit; the same number means the same for 1000 rows), null "
+        "fits without one, which for model `gaussian` tends to maximum likelihood."
     ),
 ]
 PenaltyShape = Annotated[
@@ -33,8 +34,9 @@ PenaltyShape = Annotated[
     Field(
         description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
         "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
-        "ones are exactly zero. Where `auto` finds that no interaction stands out, the final fit "
-        "of `adaptive` is that of a centred ridge, and the result says so."
+        "ones are exactly zero. Where `auto` finds that no interaction of a `truncated-gaussian` "
+        "stands out, the final fit of `adaptive` is that of a centred ridge, and the result says "
+        "so; a `gaussian` keeps the adaptive penalty."
     ),
 ]
 Penalties = Annotated[
@@ -85,7 +87,8 @@ MaxFalseEdges = Annotated[
 PositiveDefiniteRule = Annotated[
     PositiveDefinite,
     Field(
-        description="What is done about an indefinite K: `warn` says so, `barrier` rules it out."
+        description="What is done about an indefinite K: `warn` says so, `barrier` rules it out. "
+        "That of model `gaussian`, which is never indefinite, takes no barrier."
     ),
 ]
 NoiseRatio = Annotated[

@@ -103,24 +103,45 @@ def test_fit_with_little_or_no_penalty_needs_more_rows_than_parameters(
 TEN_ROWS = ["a,b,c", *(f"{good},{1 + row}" for row, good in enumerate(GOOD[:10]))]
 
 
-@pytest.mark.parametrize(
-    ("model", "estimator"),
-    [
-        ("truncated-gaussian", {"kind": "vnce", "preset": "paper"}),
-        ("gaussian", {"kind": "vnce"}),
-        ("gaussian", {"kind": "nce"}),
-    ],
-)
-def test_where_there_is_no_penalty_to_choose_auto_means_none_and_is_not_advised(
-    model: str, estimator: dict[str, Any]
-) -> None:
-    assert judge_table(TEN_ROWS, estimator={"kind": "vnce"}) == []
-    request = {"model": {"kind": model}, "estimator": estimator}
-    [reason] = judge_table(TEN_ROWS, **request)
+def test_the_papers_recipe_has_no_penalty_to_choose_so_that_auto_is_not_advised() -> None:
+    estimator = {"kind": "vnce", "preset": "paper"}
+    [reason] = judge_table(TEN_ROWS, estimator=estimator)
     assert reason.pointer == "/estimator/penalty"
     assert "auto" not in reason.message
-    request["estimator"] = {**estimator, "penalty": 0.03}
+    assert judge_table(TEN_ROWS, estimator={**estimator, "penalty": 0.03}) == []
+
+
+@pytest.mark.parametrize("model", ["truncated-gaussian", "gaussian"])
+@pytest.mark.parametrize("kind", ["vnce", "nce"])
+def test_auto_is_a_choice_for_every_model_and_advised_in_place_of_no_penalty(
+    model: str, kind: str
+) -> None:
+    request: dict[str, Any] = {"model": {"kind": model}, "estimator": {"kind": kind}}
     assert judge_table(TEN_ROWS, **request) == []
+    request["estimator"] = {"kind": kind, "penalty": None}
+    [reason] = judge_table(TEN_ROWS, **request)
+    assert reason.pointer == "/estimator/penalty"
+    assert "auto" in reason.message
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"penalty_kind": "l1", "penalties": [1.0, 0.1]},
+        {"penalty_kind": "l1", "selection": "ebic"},
+        {"penalty_kind": "l1", "selection": "stability"},
+        {"penalty_kind": "centred-ridge"},
+    ],
+)
+def test_a_gaussian_takes_every_penalty_and_every_way_of_choosing(choices: dict[str, Any]) -> None:
+    request = {"model": {"kind": "gaussian"}, "estimator": {"kind": "vnce", **choices}}
+    assert judge(with_cells(), **request) == []
+
+
+def test_a_gaussian_needs_no_barrier() -> None:
+    estimator = {"kind": "vnce", "positive_definite": "barrier"}
+    [reason] = judge(with_cells(), model={"kind": "gaussian"}, estimator=estimator)
+    assert reason.pointer == "/estimator/positive_definite"
 
 
 def test_strengths_to_choose_from_that_are_too_weak_are_named_by_position() -> None:
