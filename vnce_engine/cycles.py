@@ -29,10 +29,11 @@ _STALE = 0.05
 _LARGEST_FALL = 0.1
 # Half-way retreats in a row; after them the fall is q's own, and cycles go on from there.
 _MAX_RETREATS = 5
-# A cycle has settled the parameters too if its step promises less than this many nats, over all
-# rows and for each parameter, times the tolerance. Of thousands of interactions some few, near the
-# turn of the adaptive penalty, move for long after all others.
-_NATS = 0.01
+# A cycle has settled the parameters too if its step is shorter than this many standard errors of
+# theirs for each unit of the tolerance, in root mean square, and than this many in any case: new
+# noise moves estimates by about .1. Single entries may move longer, wide tables' for very long.
+_STEP = 7.5
+_LARGEST_STEP = 0.0225
 # An extrapolated diagonal below this share of the plain one is not to be trusted.
 _SMALLEST_SHARE = 0.3
 
@@ -113,7 +114,7 @@ class Cycles:
     ) -> FitStatus:
         """Cycle until a cycle's scaled change, and what its M-step left, are below `tolerance`.
 
-        Or until the step promises next to nothing of likelihood; see `_NATS`. Reports progress to
+        Or until a step is short in standard errors; see `_STEP`. Reports progress to
         the share of the way, on a logarithmic scale, from the first change to the tolerance.
         """
         accepted: SurfacePoint | None = None
@@ -146,7 +147,8 @@ class Cycles:
             self._next = self._extrapolated(start, image, region)
             self._num_cycles += 1
             self._note(None)
-            if change < tolerance or _nats(step, region) < _NATS * tolerance:
+            settled = min(_STEP * tolerance, _LARGEST_STEP)
+            if change < tolerance or _standard_errors(step, region) < settled:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS
 
@@ -225,14 +227,14 @@ def _centred(step: Tensor, centre: Tensor) -> Tensor:
     return centred
 
 
-def _nats(step: NewtonStep, region: Region) -> float:
-    """Return what a step promises over all rows, for each parameter.
+def _standard_errors(step: NewtonStep, region: Region) -> float:
+    """Return the length of a step in standard errors of the parameters, in root mean square.
 
     The objective's curvature over all rows is the inverse of the parameters' covariance, to which
-    it tends as nu grows, so that this is the mean square of the step in standard errors.
+    it tends as nu grows, so that what the step promises over all rows is the sum of their squares.
     """
     num_parameters = int(torch.triu(region.estimated()).sum())
-    return step.promised * step.point.surface.sample.num_rows / num_parameters
+    return math.sqrt(step.promised * step.point.surface.sample.num_rows / num_parameters)
 
 
 def scaled_change(step: Tensor, augmented: Tensor) -> float:

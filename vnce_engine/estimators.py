@@ -75,7 +75,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
     tol : float
         Change of K and h, columns scaled to K_ii = 1, at which a fit has converged; it also has
-        where a cycle promises less than `tol` / 100 nats a parameter, over all rows.
+        where a step is shorter than 7.5 `tol`, and .0225 at most, standard errors of the
+        parameters (root mean square).
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -161,8 +162,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
         returning True cancels, and `status_` says so. A step's `journal` holds what has been done;
         a fit of the same table, with the same parameters and an int for `random_state`, that is
-        given it goes on from there and ends at the same estimates to within `tol`; the paper's
-        recipe, to the last bit.
+        given it goes on from there and ends as near to the same optimum; the paper's recipe, at
+        the same estimates to the last bit.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """

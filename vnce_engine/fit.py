@@ -39,7 +39,8 @@ _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
 
 MESSAGES = {
-    FitStatus.CONVERGED: "The scaled change of a cycle fell below `tol`.",
+    FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
+    "standard errors.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled. "
     "Try a larger `max_iter`, a stronger `penalty`, or a larger `tol`.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "

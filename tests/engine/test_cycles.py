@@ -112,6 +112,23 @@ def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: 
     assert NUM_DRAWS * sample.data[0].num_rows <= BLOCK_WIDTH
 
 
+def test_a_default_fit_ends_nearer_its_optimum_than_new_noise_moves_that() -> None:
+    rng = np.random.default_rng(31)
+    X = sample_truncated_gaussian(ring_precision(10, rng), 500, rng)
+    X = mask_completely_at_random(X, 0.3, rng)
+
+    def estimate(tol: float, seed: int) -> Any:
+        model = TruncatedGaussianVNCE(linear="zero", penalty=0.3, tol=tol, random_state=seed)
+        return model.fit(X).partial_correlation_
+
+    def distance(one: Any, other: Any) -> float:
+        return float(np.sqrt(np.mean((one - other) ** 2)))
+
+    optimum = estimate(1e-5, 0)
+    noise = np.median([distance(optimum, estimate(1e-5, seed)) for seed in (1, 2, 3)])
+    assert 0 < distance(optimum, estimate(FitOptions().tolerance, 0)) < 0.5 * noise
+
+
 def test_a_newton_step_promises_twice_what_it_gains() -> None:
     # With at most four noise rows a data row, and no missing cells, its curvature is the exact one;
     # and s'Hs = s'g for every iterate s of conjugate gradients. The rest is of third order.
