@@ -113,4 +113,6 @@ class GaussianCycles:
 
 
 def _is_rounding(step: NewtonStep) -> bool:
-    return step.promised <= _ROUNDING * max(1.0, abs(float(step.point.value)))
+    """Return whether what is left promises no gain that could be told from rounding."""
+    promised = float((step.remaining * step.point.gradient).sum())
+    return promised <= _ROUNDING * max(1.0, abs(float(step.point.value)))
