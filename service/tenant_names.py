@@ -7,6 +7,8 @@ from pydantic import Field
 
 # Whose rows are where nobody is asked for a key.
 DEFAULT_TENANT = "default"
+# Whose rows are that were deleted and are yet to be removed; no tenant can be called so.
+NOBODY = "-"
 MAX_LENGTH = 63
 PATTERN = r"^[a-z0-9][a-z0-9-]{0,62}$"
 TenantName = Annotated[

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from service import logs
 from service.database import Database
-from service.jobs import checkpoints, outbox, reaping
+from service.jobs import checkpoints, outbox, reaping, removal
 from service.metrics import counters
 from service.workers import presence
 from service.workers.records import ProcessKind
@@ -41,6 +41,8 @@ class Dispatcher:
         self._app = app
         self._broker = Broker(settings.broker_url)
         self._settings = settings
+        # Whether deleted jobs are left to be removed: then some are in every round.
+        self._has_hidden = False
         self.pulse = Pulse()
 
     def run(self, stopping: threading.Event) -> None:
@@ -56,6 +58,8 @@ class Dispatcher:
                     self.reap()
                     self.tidy()
                     self._tell_alive()
+                elif self._has_hidden:
+                    self.remove_hidden()
                 self.send_pending()
                 pause = self._settings.outbox_seconds
             except (*UNREACHABLE, *BROKER_TROUBLE) as error:
@@ -100,11 +104,17 @@ class Dispatcher:
             )
 
     def tidy(self) -> None:
-        """Forget lost processes and checkpoints of ended jobs, and keep the counters' rows few."""
+        """Forget lost processes, deleted jobs and ended ones' checkpoints; compact the counters."""
         with self._database.transaction() as session:
             checkpoints.remove_ended(session)
             presence.forget_lost(session)
             counters.compact(session)
+        self.remove_hidden()
+
+    def remove_hidden(self) -> None:
+        """Remove a few of the jobs that were deleted, between which others may write."""
+        with self._database.transaction() as session:
+            self._has_hidden = removal.remove_hidden(session) > 0
 
     def _tell_alive(self) -> None:
         if self._settings.alive_file:

@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from service.identifiers import new_id
-from service.jobs import family, outbox, repository
+from service.jobs import family, outbox, removal, repository
 from service.jobs.plans import Plan
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
@@ -161,7 +161,11 @@ def remove(session: Session, job_id: str) -> None:
             ProblemCode.JOB_NOT_TERMINAL,
             f"Job {job_id} is {job.state}; cancel it first: PUT /v1/jobs/{job_id}/cancellation.",
         )
-    for owner in sorted([job_id, *family.lock_parts(session, job_id)]):
+    part_ids = family.lock_parts(session, job_id)
+    if len(part_ids) > removal.MOST_AT_ONCE:
+        removal.hide(session, job_id)
+        return
+    for owner in sorted([job_id, *part_ids]):
         results.remove(session, owner)
     repository.remove(session, job_id)
 

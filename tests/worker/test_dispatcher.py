@@ -12,9 +12,10 @@ from sqlalchemy import func, select, update
 from service.clock import now
 from service.database import Database
 from service.identifiers import new_id
-from service.jobs import leases
+from service.jobs import leases, removal
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.tenant_names import DEFAULT_TENANT, NOBODY
 from service.workers import presence
 from service.workers.presence import Identity
 from service.workers.records import ProcessKind, WorkerRecord
@@ -37,8 +38,11 @@ def dispatcher(
     settings = WorkerSettings(
         broker_url=valkey_server.url, resend_seconds=0.001, outbox_seconds=0.01, reaper_seconds=0.05
     )
+    # The door to the rows of all tenants.
+    whole = Database(database.engine.url.render_as_string(hide_password=False))
     with closing(create_celery(settings)) as app:
-        yield Dispatcher(database, app, settings)
+        yield Dispatcher(whole, app, settings)
+    whole.dispose()
 
 
 def queued_job_ids(valkey_server: Any) -> list[str]:
@@ -210,6 +214,22 @@ def test_a_round_forgets_processes_that_were_lost_long_ago(
     dispatcher.tidy()
     with database.snapshot() as session:
         assert presence.sightings(session) == []
+
+
+def test_a_round_removes_jobs_that_were_deleted(
+    dispatcher: Dispatcher, database: Database, add_job: AddJob
+) -> None:
+    deleted, kept = add_job(), add_job()
+    with database.transaction() as session:
+        removal.hide(session, deleted)
+
+    def jobs_of(tenant: str) -> list[str]:
+        with database.of(tenant).snapshot() as session:
+            return list(session.scalars(select(JobRecord.id)))
+
+    assert jobs_of(NOBODY) == [deleted]
+    dispatcher.tidy()
+    assert (jobs_of(NOBODY), jobs_of(DEFAULT_TENANT)) == ([], [kept])
 
 
 @pytest.mark.faults
