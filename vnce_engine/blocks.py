@@ -13,6 +13,8 @@ from torch import Tensor
 
 # Columns of a block: with d = 20 to 100 coordinates it then stays inside a level-two cache.
 BLOCK_WIDTH = 2048
+# Of the uniforms that are kept.
+_STEP = 2.0**-31
 
 
 class Cells(NamedTuple):
@@ -37,13 +39,14 @@ class Block:
     """(d + 1, k, b): the rows, their missing cells filled by each draw from q."""
     owner: Tensor
     """int64 (b,): the data row whose mask each row carries."""
-    packed_cells: Tensor
-    """int16 (2, p): the coordinate, ascending, and the row within the block, of each missing cell.
-    Kept short because a long table has millions; indexing takes int64."""
+    packed_column: Tensor
+    """int16 (p,): the row within the block of each missing cell. Kept short because a long table
+    has millions; indexing takes int64."""
     counts: list[int]
     """Missing cells of each of the d coordinates."""
-    uniforms: Tensor
-    """(k, p): the uniforms that q's quantile functions map to draws."""
+    levels: Tensor
+    """int32 (k, p), from 1 on: the uniforms of the draws in steps of 2^-31, to which Sobol points
+    are exact; half as long as the uniforms themselves."""
     cell_mean: Tensor
     """(p,): the mean under q of each missing cell."""
     ceiling: Tensor
@@ -76,9 +79,9 @@ class Block:
             is_noise=is_noise,
             draws=draws,
             owner=owner,
-            packed_cells=torch.stack([coordinate, column]).to(torch.int16),
+            packed_column=column.to(torch.int16),
             counts=(~observed).sum(dim=0).tolist(),
-            uniforms=uniforms,
+            levels=(uniforms / _STEP).to(torch.int32).clamp_(min=1),
             cell_mean=column_mean[coordinate],
             ceiling=ceiling,
             log_noise=log_noise,
@@ -88,12 +91,18 @@ class Block:
     @property
     def coordinate(self) -> Tensor:
         """int64 (p,), ascending: the coordinate of each missing cell."""
-        return self.packed_cells[0].long()
+        counts = torch.tensor(self.counts, device=self.draws.device)
+        return torch.repeat_interleave(counts, output_size=len(self.packed_column))
 
     @property
     def column(self) -> Tensor:
         """int64 (p,): the row, counted within the block, of each missing cell."""
-        return self.packed_cells[1].long()
+        return self.packed_column.long()
+
+    @property
+    def uniforms(self) -> Tensor:
+        """(k, p), strictly between 0 and 1: what q's quantile functions map to draws."""
+        return self.levels.to(self.cell_mean.dtype).mul_(_STEP)
 
     @property
     def num_draws(self) -> int:
@@ -129,14 +138,14 @@ class Block:
         coordinate, column = self.coordinate, self.column
         return Cells(coordinate, column, coordinate * self.num_rows + column)
 
-    def expected_rows(self) -> Tensor:
-        """Return (d + 1, b): observed values, and the mean under q where a cell is missing."""
+    def expected_rows(self, place: Cells) -> Tensor:
+        """Return (d + 1, b): observed values, and the mean under q in the missing cells' place."""
         rows = self.draws[:, 0].clone()
-        rows.view(-1).scatter_(0, self.cells().flat, self.cell_mean)
+        rows.view(-1).scatter_(0, place.flat, self.cell_mean)
         return rows
 
     def fill(self, place: Cells, cells: Tensor) -> None:
-        """Put draws (k, p) into the missing cells."""
+        """Put draws (k, p) into the missing cells' place."""
         stride, step = self.draws.stride()[:2]
         flat = self.draws.view(-1)
         first = place.coordinate * stride + place.column

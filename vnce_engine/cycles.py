@@ -209,7 +209,7 @@ class Cycles:
 
 def _centre(sample: ContrastiveSample, region: Region) -> Tensor:
     """Return (d + 1,): the columns' means under q where h is free, 0 where it is not, and 1."""
-    sums = torch.stack([block.expected_rows().sum(dim=1) for block in sample.data])
+    sums = torch.stack([block.expected_rows(block.cells()).sum(dim=1) for block in sample.data])
     centre = sums.sum(dim=0) / sample.num_rows
     if not region.has_linear:
         centre[:-1] = 0.0

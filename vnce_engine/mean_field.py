@@ -140,7 +140,8 @@ def _swept(
     block: Block, augmented: Tensor, num_sweeps: int, standard_mean: _StandardMean
 ) -> Factors:
     """Return q after `num_sweeps` sweeps, column by column."""
-    place, rows = block.cells(), block.expected_rows()
+    place = block.cells()
+    rows = block.expected_rows(place)
     scaled_alpha, tail, mean = (torch.empty_like(block.cell_mean) for _ in range(3))
     sigma = augmented.diagonal().rsqrt()
     # A row of this times the others' means is the cell's alpha / √2.

@@ -33,6 +33,6 @@ def test_draws_stay_near_the_data_where_the_posterior_has_no_integral() -> None:
     highest = ceiling(observations)
     assert torch.isfinite(completion.control).all()
     # sigma is 1, so that a mean exceeds mu by less than a half-normal's mean where mu > 0.
-    assert (block.expected_rows()[:-1] < highest.unsqueeze(1) + 0.8).all()
+    assert (block.expected_rows(block.cells())[:-1] < highest.unsqueeze(1) + 0.8).all()
     # Every uniform of the draws is below 1 - 2^-40 or so: under 8 sigma.
     assert (block.draws[:-1] < highest.view(-1, 1, 1) + 8).all()

@@ -86,7 +86,7 @@ def test_a_sweep_of_a_wide_table_sets_one_column_after_the_other() -> None:
     block = block_of(Observations.from_array(X))
     noise = torch.from_numpy(rng.normal(0, 0.02, size=(num_columns + 1, num_columns + 1)))
     augmented = noise + noise.mT + 2 * torch.eye(num_columns + 1, dtype=torch.float64)
-    rows = block.expected_rows()
+    rows = block.expected_rows(block.cells())
     for i in range(num_columns):
         missing = block.column[block.coordinate == i]
         mu = -(augmented[i] @ rows - augmented[i, i] * rows[i]) / augmented[i, i]
