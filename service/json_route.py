@@ -42,7 +42,7 @@ class JsonRoute(APIRoute):
                 return await handle(request)
             # FastAPI parses and validates in the event loop that runs its handler: here in one of
             # the thread's own. The body has arrived, so nothing of it belongs to the other loop.
-            return await run_sync(asyncio.run, handle(request))
+            return await run_sync(lambda: asyncio.run(handle(request)))
 
         return handle_json
 

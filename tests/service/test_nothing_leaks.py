@@ -44,6 +44,7 @@ ODD_BODIES: dict[str, tuple[bytes, dict[str, str]]] = {
     "almost a job": (b'{"kind": "estimation", "dataset_id": 1e400, "model": {"kind": 7}}', JSON),
     "with NUL": (b'{"kind": "estimation", "dataset_id": "\\u0000", "name": "\\u0000"}', JSON),
     "a huge number": (b'{"kind": "simulation", "n_rows": ' + b"9" * 4000 + b"}", JSON),
+    "a long list": (b'{"kind": "estimation", "variables": [' + b"1," * 150_000 + b"1]}", JSON),
     "another type of content": (b"a=1", {"Content-Type": "multipart/form-data; boundary="}),
     "compressed": (b"\x1f\x8b", {**JSON, "Content-Encoding": "gzip"}),
     "a damaged file": (b"PAR1" + b"\0" * 40 + b"PAR1", BYTES),
