@@ -32,6 +32,8 @@ AUTO = "auto"
 MAX_CYCLES = 100
 # The first part of the final fit, with less noise, need not be followed to the end.
 _ROUGH_TOLERANCE = 3e-2
+# Times that noise is brought nearer to the data, where that can be done; two are mostly enough.
+_MAX_FINAL_SAMPLES = 5
 # Rows that are enough to choose h and a strength that does not depend on how many there are.
 _CHOOSING_ROWS = 6_000
 # Shares of the whole at which the stages end when everything is chosen.
@@ -237,12 +239,22 @@ class _Run(Generic[RowSampleT]):
         rough = max(options.tolerance, _ROUGH_TOLERANCE)
         self._progress.enter_part(0.0, 0.4)
         status = self._cycles.run(self._sample, penalty, region, rough, options.max_cycles)
-        if status is not FitStatus.CONVERGED:
+        if status is FitStatus.NON_FINITE:
             return status
         self._progress.enter_part(0.4, 1.0)
-        self._sample = problem.final_sample(self._cycles.augmented)
-        cycles_left = options.max_cycles - len(self._cycles.objective_path)
-        return self._cycles.run(self._sample, penalty, region, options.tolerance, cycles_left)
+        for _ in range(_MAX_FINAL_SAMPLES):
+            if self._cycles_left() <= 0:
+                return FitStatus.MAX_ITERATIONS
+            self._sample = problem.final_sample(self._cycles.augmented)
+            status = self._cycles.run(
+                self._sample, penalty, region, options.tolerance, self._cycles_left()
+            )
+            if problem.is_noise_near(self._sample, self._cycles.augmented):
+                break
+        return status
+
+    def _cycles_left(self) -> int:
+        return self._options.max_cycles - len(self._cycles.objective_path)
 
     def _penalty_and_region(self) -> tuple[Penalty, Region]:
         """Return those of the final fit, to a chosen graph without a penalty where that is safe."""

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal, Self
 
@@ -13,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
-from vnce_engine.fit import FitOptions
 from vnce_engine.gaussian_fit import fit_gaussian
 from vnce_engine.journal import Journal
 from vnce_engine.network_estimator import RandomState, check_choice
@@ -69,9 +67,6 @@ class _GaussianEstimator(ContrastiveEstimator):
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
         return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
-
-    def _options(self) -> FitOptions:
-        return replace(super()._options(), linear="free")
 
     @abstractmethod
     def _estimate(

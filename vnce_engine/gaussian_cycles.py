@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.cycles import scaled_change
-from vnce_engine.gaussian_sample import GaussianSample
+from vnce_engine.gaussian_sample import GaussianSample, normalised, of_possible_spread
 from vnce_engine.journal import RunEntry
 from vnce_engine.newton import NewtonStep, newton_step
 from vnce_engine.penalty import Penalty
@@ -46,6 +46,8 @@ class GaussianCycles:
         Further calls go on from where the last one ended.
         """
         self._num_cycles = 0
+        # Under other noise an estimated c may leave all rows told apart, and no slope to climb.
+        self.augmented = normalised(of_possible_spread(self.augmented)).augmented()
         if (earlier := self._progress.journal.begin_run()) is not None:
             self.augmented = earlier.augmented
             self.objective_path = list(earlier.objective_path)

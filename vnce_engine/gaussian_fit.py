@@ -22,11 +22,12 @@ def fit_gaussian(
 ) -> FitResult:
     """Estimate K, h and c from observations with holes, as `vnce_engine.fit.fit` does.
 
-    `options.linear` is "free" and there is no barrier: K is positive definite as it is.
+    h is free and there is no barrier, whatever the options say: K is positive definite as it is.
 
     Raises `ValueError` where a weaker penalty than is safe meets as many parameters as rows, or
     where the journal is another fit's.
     """
+    options = replace(options, linear="free", barrier_rows=0.0)
     refuse_unbounded(observations, options)
     journal = journal or Journal()
     choices = ("gaussian", replace(options, device="cpu"))

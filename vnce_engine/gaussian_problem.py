@@ -8,13 +8,21 @@ import torch
 from torch import Tensor
 
 from vnce_engine.gaussian_cycles import GaussianCycles
-from vnce_engine.gaussian_sample import GaussianSample, log_density
+from vnce_engine.gaussian_sample import (
+    GaussianSample,
+    log_density,
+    normalised,
+    of_possible_spread,
+)
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.prepared import PreparedTable
 from vnce_engine.progress import Progress
 from vnce_engine.sample import noise_points
-from vnce_engine.variational.gaussian import GaussianParameters
+
+# Share of the best noise's chance of being taken for data from which noise is near enough. A first
+# fit of strongly dependent columns is poor, as independent noise is far from them.
+_NEAR = 0.98
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,6 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         patterns, pattern = torch.unique(~scaled.observed, dim=0, return_inverse=True)
         device = scale.device
         new_points = partial(noise_points, scaled.num_columns, noise_draws, generator, device)
-        identity = torch.eye(len(scale), dtype=scale.dtype, device=device)
         problem = cls(
             observations=scaled,
             scale=scale,
@@ -65,7 +72,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
             mean=mean,
             pattern=pattern,
             patterns=patterns,
-            noise=_normal(torch.zeros_like(scale), identity / noise_scale**2),
+            noise=normalised(_independent(scale), noise_scale),
             noise_ratio=noise_ratio,
             noise_scale=noise_scale,
             new_points=new_points,
@@ -119,14 +126,21 @@ class GaussianProblem(PreparedTable[GaussianSample]):
 
     def final_sample(self, augmented: Tensor) -> GaussianSample:
         """Return all folds together, against the Gaussian that has been found so far."""
-        precision, linear = augmented[:-1, :-1], -augmented[:-1, -1:]
-        mean = torch.cholesky_solve(linear, torch.linalg.cholesky(precision)).squeeze(1)
         nearer = replace(
             self,
-            noise=_normal(mean, precision / self.noise_scale**2),
+            noise=normalised(of_possible_spread(augmented), self.noise_scale),
             points=self.new_points(),
         )
         return nearer.joined(nearer._samples([fold.owner for fold in self.folds]))
+
+    def is_noise_near(self, sample: GaussianSample, augmented: Tensor) -> bool:
+        """Return whether data rows are taken for noise about as often as the best noise has them.
+
+        Noise that was spread out on purpose is as near as it was meant to be.
+        """
+        taken_for_noise = float(sample.wrong_probability(augmented).mean())
+        best = self.noise_ratio / (1 + self.noise_ratio)
+        return self.noise_scale != 1 or taken_for_noise > _NEAR * best
 
     def inverse_k0(self, linear: str) -> Tensor:
         """Return ones (d,): independent columns of variance 1 have a K of 1."""
@@ -138,8 +152,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
 
     def start(self, linear: str) -> Tensor:
         """Return A of independent columns."""
-        identity = torch.eye(len(self.scale), dtype=self.scale.dtype, device=self.scale.device)
-        return _normal(torch.zeros_like(self.scale), identity).augmented()
+        return normalised(_independent(self.scale)).augmented()
 
     def cycles(self, start: Tensor, progress: Progress) -> GaussianCycles:
         """Return Newton's method that is to go on from `start`."""
@@ -169,6 +182,6 @@ def standardised_columns(observations: Observations) -> tuple[Observations, Tens
     return Observations(deviations / scale, observed), mean, scale
 
 
-def _normal(mean: Tensor, precision: Tensor) -> TruncatedGaussian:
-    """Return N(mean, precision⁻¹), its c the log of the integral over all of R^d."""
-    return TruncatedGaussian(*GaussianParameters.normalised(mean, precision))
+def _independent(scale: Tensor) -> Tensor:
+    """Return an A (d + 1, d + 1) of independent columns, its c any number."""
+    return torch.eye(len(scale) + 1, dtype=scale.dtype, device=scale.device)

@@ -15,10 +15,15 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
 from vnce_engine.barrier import is_positive_definite
+from vnce_engine.model import TruncatedGaussian
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.surface import Curvature, both_ways
-from vnce_engine.variational.gaussian import half_log_determinants, pattern_factors
+from vnce_engine.variational.gaussian import (
+    GaussianParameters,
+    half_log_determinants,
+    pattern_factors,
+)
 
 # Floats of temporaries in one block of rows: 8 MB.
 _BLOCK_FLOATS = 2**20
@@ -147,6 +152,30 @@ def log_density(augmented: Tensor, values: Tensor, pattern: Tensor, patterns: Te
     """
     posterior = _Posterior.of(augmented, patterns)
     return posterior.log_phi(posterior.completed(values, pattern), pattern)
+
+
+def normalised(augmented: Tensor, scale: float = 1.0) -> TruncatedGaussian:
+    """Return the density on all of R^d of that shape, its standard deviations times `scale`.
+
+    Its c is the log of the integral, whatever that of `augmented` (d + 1, d + 1) is.
+    """
+    found = GaussianParameters(augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1])
+    precision = found.precision / scale**2
+    return TruncatedGaussian(*GaussianParameters.normalised(found.mean(), precision))
+
+
+def of_possible_spread(augmented: Tensor) -> Tensor:
+    """Return A itself, or nearer to independent columns where K is nearly singular.
+
+    Standardised columns have no larger variance than d in any direction. An estimate may, against
+    noise that is far from the data, and is no place to go on from.
+    """
+    smallest = 1 / (len(augmented) - 1)
+    if float(torch.linalg.eigvalsh(augmented[:-1, :-1])[0]) >= smallest:
+        return augmented
+    # What is zero stays zero.
+    identity = torch.eye(len(augmented), dtype=augmented.dtype, device=augmented.device)
+    return torch.lerp(augmented, identity, smallest)
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,10 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
         return Region(linear == "free", floor, graph, is_definite)
 
+    def is_noise_near(self, sample: RowSampleT, augmented: Tensor) -> bool:
+        """Return whether the noise of a final sample is as near to the data as it can be made."""
+        return True
+
     def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
         return self.inverse_k0(linear)

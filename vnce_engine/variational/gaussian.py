@@ -42,6 +42,11 @@ class GaussianParameters(NamedTuple):
         index[rows, columns] = index[columns, rows] = torch.arange(len(rows), device=theta.device)
         return cls(triangle[index], linear, log_partition.squeeze(0))
 
+    def mean(self) -> Tensor:
+        """Return the mean K⁻¹ h (d,)."""
+        factor = torch.linalg.cholesky(self.precision)
+        return torch.cholesky_solve(self.linear.unsqueeze(1), factor).squeeze(1)
+
     @classmethod
     def normalised(cls, mean: Tensor, precision: Tensor) -> "GaussianParameters":
         """Return the parameters of N(mean, precision⁻¹), whose c is the log of its integral."""

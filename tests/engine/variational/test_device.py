@@ -238,7 +238,7 @@ def test_a_gaussian_network_is_the_same_on_another_device(device: Any, choices: 
     X = np.random.default_rng(4).normal(size=(80, 4)) @ np.triu(np.ones((4, 4)))
     X[:20, 1] = X[30:50, 3] = np.nan
     observations = Observations.from_array(X)
-    options = FitOptions(linear="free", tolerance=1e-5, **choices)
+    options = FitOptions(tolerance=1e-5, **choices)
     here = fit_gaussian(observations, options, seed=0)
     there = fit_gaussian(observations, replace(options, device=device), seed=0)
     assert there.status is here.status is FitStatus.CONVERGED
