@@ -91,7 +91,7 @@ class Block:
     @property
     def coordinate(self) -> Tensor:
         """int64 (p,), ascending: the coordinate of each missing cell."""
-        counts = torch.tensor(self.counts, device=self.draws.device)
+        counts = self.packed_column.new_tensor(self.counts).long()
         return torch.repeat_interleave(counts, output_size=len(self.packed_column))
 
     @property

@@ -103,7 +103,7 @@ def _with_tensors(operation: Any, arguments: tuple[Any, ...]) -> list[Any]:
     """Return arguments whose single numbers are tensors again where the operation wants tensors."""
     parameters = operation._schema.arguments
     return [
-        torch.scalar_tensor(value)
+        torch.scalar_tensor(value, dtype=torch.int64 if isinstance(value, int) else None)
         if isinstance(value, int | float) and str(parameter.type) == "Tensor"
         else value
         for value, parameter in zip(arguments, parameters, strict=False)
