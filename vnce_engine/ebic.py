@@ -21,16 +21,19 @@ from dataclasses import replace
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, graph_of, num_edges
-from vnce_engine.prepared import RowSampleT
+from vnce_engine.penalty import Penalty
+from vnce_engine.prepared import Fit, RowSampleT
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
-from vnce_engine.result import PenaltyStep
+from vnce_engine.region import Region
+from vnce_engine.result import FitStatus, PenaltyStep
 from vnce_engine.setting import Setting
 
 _PATH_TOLERANCE = 1e-2
 # n J must be right to a fraction of log n.
 _REFIT_TOLERANCE = 3e-3
-_MAX_CYCLES = 30
+# A run goes in parts of so many cycles: after each an interrupted fit can go on, to the same bits.
+_CYCLES_OF_A_PART, _NUM_PARTS = 3, 10
 
 
 def extended_bic(
@@ -59,14 +62,15 @@ def choose_by_ebic(
     for position, strength in enumerate(strengths):
         progress.enter_part(position / len(strengths), (position + 1) / len(strengths))
         penalty = setting.penalty(strength, num_rows)
-        fit.run(sample, penalty, setting.region(), _PATH_TOLERANCE, _MAX_CYCLES)
+        _run(fit, sample, penalty, setting.region(), _PATH_TOLERANCE)
         edges = num_edges(fit.augmented)
         if num_parameters(num_columns, edges) >= num_rows:
             break
         region = setting.region(graph_of(fit.augmented))
         refit = setting.cycles(region.project(fit.augmented), progress)
+        progress.journal.watch((*problem.holders, fit, refit))
         none = setting.penalty(None, num_rows)
-        refit.run(sample, none, region, _REFIT_TOLERANCE, _MAX_CYCLES)
+        _run(refit, sample, none, region, _REFIT_TOLERANCE)
         objective = refit.objective_path[-1] if refit.objective_path else -math.inf
         # A barrier against an indefinite K is no part of the criterion.
         objective += float(none.value(refit.augmented[:-1, :-1]))
@@ -81,3 +85,16 @@ def choose_by_ebic(
     best = min(range(len(steps)), key=lambda i: steps[i].criterion)
     path = tuple(replace(step, chosen=i == best) for i, step in enumerate(steps))
     return PenaltyChoice(path[best].strength, path, refits[best], graph_of(refits[best]))
+
+
+def _run(
+    fit: Fit[RowSampleT],
+    sample: RowSampleT,
+    penalty: Penalty,
+    region: Region,
+    tolerance: float,
+) -> None:
+    for _ in range(_NUM_PARTS):
+        status = fit.run(sample, penalty, region, tolerance, _CYCLES_OF_A_PART)
+        if status is not FitStatus.MAX_ITERATIONS:
+            return
