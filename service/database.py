@@ -4,6 +4,7 @@ import copy
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -12,10 +13,12 @@ from typing import Self
 
 from pydantic_core import from_json
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
-from sqlalchemy.orm import DeclarativeBase, Session
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.orm import DeclarativeBase, ORMExecuteState, Session, UOWTransaction
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
-from service.tenancy import open_session
+from service.tenancy import TenantSession
 
 # Names that a migration can refer to on both databases.
 NAMING = {
@@ -30,12 +33,30 @@ CONNECT_SECONDS = 5
 # After which a connection to a host that has vanished, without a word, is given up. A query that
 # takes longer is none of ours; what it waits for is acknowledged meanwhile all the same.
 SILENCE_SECONDS = 20
+# A connection that has rested longer is tested before it is used.
+TRUSTED_SECONDS = 1.0
+_RESTING_SINCE = "resting since"
 
 
 class Record(DeclarativeBase):
     """Base of every table's record."""
 
     metadata = MetaData(naming_convention=NAMING)
+
+
+class ReadingSession(TenantSession):
+    """A session that refuses to change anything."""
+
+
+@event.listens_for(ReadingSession, "before_flush")
+def _refuse_to_flush(session: Session, context: UOWTransaction, instances: object) -> None:
+    raise TypeError("a snapshot is for reading: open a transaction to change something")
+
+
+@event.listens_for(ReadingSession, "do_orm_execute")
+def _refuse_to_write(state: ORMExecuteState) -> None:
+    if state.is_insert or state.is_update or state.is_delete:
+        raise TypeError("a snapshot is for reading: open a transaction to change something")
 
 
 class Database:
@@ -46,6 +67,13 @@ class Database:
         self.engine = _create_engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writing_engine = self.engine.execution_options(vnce_writes=True)
+        # PostgreSQL's statements each see what is committed when they begin, in a transaction or
+        # not; without one there is no BEGIN and no ROLLBACK to wait for.
+        self._reading_engine = (
+            self.engine
+            if self._is_sqlite
+            else self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
         # SQLite has one writer: threads that queue here wait less than threads that poll its lock.
         self._one_writer = threading.Lock() if self._is_sqlite else nullcontext()
 
@@ -60,15 +88,18 @@ class Database:
         """Yield a session that may write; commit at the end, roll back on an exception."""
         with (
             self._one_writer,
-            open_session(self._writing_engine, self._tenant) as session,
+            TenantSession(self._writing_engine, self._tenant) as session,
             session.begin(),
         ):
             yield session
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        """Yield a session for reading; nothing it changes is kept."""
-        with open_session(self.engine, self._tenant) as session:
+        """Yield a session for reading: of one moment on SQLite, as for each query on PostgreSQL.
+
+        Raises `TypeError` if it is used to change anything.
+        """
+        with ReadingSession(self._reading_engine, self._tenant) as session:
             yield session
 
     def dispose(self) -> None:
@@ -85,7 +116,6 @@ def _create_engine(url: str) -> Engine:
     # hide_parameters: errors are logged, and what users store has no business in logs.
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        # pre_ping: a database that restarted must not cost the next request its answer.
         # A host that is gone answers nothing at all; without a limit each attempt takes minutes.
         limits = {
             "connect_timeout": CONNECT_SECONDS,
@@ -94,16 +124,17 @@ def _create_engine(url: str) -> Engine:
             "keepalives_interval": SILENCE_SECONDS // 4,
             "keepalives_count": 3,
         }
-        return create_engine(
+        engine = create_engine(
             url,
             connect_args={k: v for k, v in limits.items() if k not in parsed.query},
-            pool_pre_ping=True,
             pool_size=10,
             max_overflow=20,
             json_serializer=_as_json,
             json_deserializer=from_json,
             hide_parameters=True,
         )
+        _test_rested_connections(engine)
+        return engine
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
@@ -116,6 +147,30 @@ def _create_engine(url: str) -> Engine:
     event.listen(engine, "connect", _configure_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _test_rested_connections(engine: Engine) -> None:
+    """Replace connections of a database that restarted while nobody asked, at no request's cost.
+
+    SQLAlchemy's own pre-ping tests at every use, which took a busy API as long as its queries.
+    """
+
+    def rest(connection: DBAPIConnection | None, entry: ConnectionPoolEntry) -> None:
+        entry.info[_RESTING_SINCE] = time.monotonic()
+
+    def test(
+        connection: DBAPIConnection, entry: ConnectionPoolEntry, proxy: PoolProxiedConnection
+    ) -> None:
+        since = entry.info.get(_RESTING_SINCE)
+        if since is None or time.monotonic() - since <= TRUSTED_SECONDS:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise InvalidatePoolError from error  # the pool makes new ones and tries again
+
+    event.listen(engine, "checkin", rest)
+    event.listen(engine, "checkout", test)
 
 
 def _configure_sqlite(connection: sqlite3.Connection, entry: ConnectionPoolEntry) -> None:

@@ -37,7 +37,7 @@ class JsonRoute(APIRoute):
 
         async def handle_json(request: Request) -> Response:
             _require_json(request)
-            await _read_at_most(request, get_settings(request).max_json_bytes)
+            await _read_at_most(request, (await get_settings(request)).max_json_bytes)
             if len(await request.body()) < LONG_BYTES:
                 return await handle(request)
             # FastAPI parses and validates in the event loop that runs its handler: here in one of

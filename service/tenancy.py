@@ -29,12 +29,10 @@ class OwnedRecord:
 
 
 class TenantSession(Session):
-    """A session that is bound to a tenant, or to none."""
+    """A session that is bound to a tenant; None: to none."""
 
-
-def open_session(engine: Engine, tenant: str | None) -> TenantSession:
-    """Return a session that is bound to `tenant`; None: to none."""
-    return TenantSession(engine, expire_on_commit=False, info={_KEY: tenant})
+    def __init__(self, engine: Engine, tenant: str | None) -> None:
+        super().__init__(engine, expire_on_commit=False, info={_KEY: tenant})
 
 
 def tenant_of(session: Session) -> str:

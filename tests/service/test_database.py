@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
+from sqlalchemy.orm import Session
 
 from service.blobs import BlobRecord
 from service.clock import now
@@ -57,10 +58,20 @@ def test_an_error_does_not_repeat_what_was_to_be_stored(database: Database) -> N
     assert "precious" not in str(raised.value)
 
 
-def test_snapshot_keeps_nothing(database: Database) -> None:
-    with database.snapshot() as session:
+def test_a_snapshot_refuses_to_change_anything(database: Database) -> None:
+    def add(session: Session) -> None:
         session.add(BlobRecord(id="one", sha256="", size=0))
         session.flush()
+
+    def change(session: Session) -> None:
+        session.execute(update(BlobRecord).values(size=1))
+
+    for write in (add, change):
+        with (
+            database.snapshot() as session,
+            pytest.raises(TypeError, match="a snapshot is for reading"),
+        ):
+            write(session)
     assert blob_ids(database) == []
 
 
@@ -138,3 +149,20 @@ def test_a_host_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch, 
         database = Database(f"postgresql+psycopg://user@127.0.0.1:{port}/name{query}")
         with pytest.raises(OperationalError, match="timeout"), database.snapshot() as session:
             session.execute(select(1))
+
+
+@pytest.mark.integration
+def test_a_connection_that_was_cut_while_it_rested_costs_no_request_its_answer(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.database.TRUSTED_SECONDS", 0.0)
+    database, other = Database(postgres_url), Database(postgres_url)
+    query = select(func.pg_backend_pid())
+    with database.snapshot() as session:
+        cut = session.scalar(query)
+    with other.transaction() as session:
+        assert session.scalar(select(func.pg_terminate_backend(cut, 5000)))
+    with database.snapshot() as session:
+        assert session.scalar(query) != cut
+    for each in (database, other):
+        each.dispose()
