@@ -10,11 +10,11 @@ from sqlalchemy import update
 from benchmarks.service.figures import Figure
 from benchmarks.service.stack import Stack, on_sqlite
 from benchmarks.service.tables import SHORT_JOB, estimation, upload
-from service.jobs import lifecycle, planning
-from service.jobs.lifecycle import SubmissionLimits, Submitter
+from service.jobs import planning, submission
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.specs.simulation import SimulationJobCreate
+from service.jobs.submission import SubmissionLimits, Submitter
 from worker.celery_app import create_celery
 from worker.dispatcher import Dispatcher
 from worker.settings import WorkerSettings
@@ -84,7 +84,7 @@ def _queue(stack: Stack, datasets: list[str], numbers: range) -> None:
             else:
                 fit = estimation(datasets[number // 2 % len(datasets)])
                 body = EstimationJobCreate.model_validate({**fit, **tag})
-            lifecycle.submit(session, planning.plan(session, body), limits, submitter, None)
+            submission.store(session, planning.plan(session, body), limits, submitter)
 
 
 def _end_some(stack: Stack) -> None:

@@ -8,15 +8,14 @@ from fastapi.responses import StreamingResponse
 
 from service import paging
 from service.conditional import json_response
-from service.database import Database
 from service.dependencies import DatabaseDep, IdentityDep, SettingsDep
-from service.jobs import events, family, lifecycle, planning, repository
-from service.jobs.lifecycle import SubmissionLimits, Submitter
-from service.jobs.records import JobRecord, JobState
+from service.jobs import events, family, lifecycle, planning, repository, submission
+from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
 from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
 from service.jobs.specs import JobCreate
 from service.jobs.specs.base import TAG_PATTERN
+from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import JobKind
 from service.json_route import JsonRoute
 from service.openapi_links import links_to
@@ -111,7 +110,7 @@ def create_job(
     """Accept a job; it is queued and runs as soon as a worker is free."""
     submitter = Submitter(identity.key_id, request.state.request_id)
     limits = SubmissionLimits.from_settings(settings)
-    job, is_new = _accept(database, body, limits, submitter, idempotency_key)
+    job, is_new = submission.accept(database, body, limits, submitter, idempotency_key)
     logger.info("job %s: %s", job.id, "accepted" if is_new else "found by its Idempotency-Key")
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     if not is_new:
@@ -122,22 +121,6 @@ def create_job(
         # One that an Idempotency-Key has found may have been split meanwhile.
         counts = family.part_counts(session, [job.id]) if job.is_split else {}
     return describe(job, counts.get(job.id))
-
-
-def _accept(
-    database: Database,
-    body: JobCreate,
-    limits: SubmissionLimits,
-    submitter: Submitter,
-    client_key: str | None,
-) -> tuple[JobRecord, bool]:
-    key = None if client_key is None else lifecycle.idempotency_key(client_key, body)
-    with database.transaction() as session:
-        replay = None if key is None else lifecycle.find_replay(session, key)
-        if replay is not None:
-            return replay, False
-        plan = planning.plan(session, body)
-        return lifecycle.submit(session, plan, limits, submitter, key)
 
 
 @validation_router.post(

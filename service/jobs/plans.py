@@ -1,4 +1,4 @@
-"""What a request would run: the outcome of planning, stored by `lifecycle.submit`."""
+"""What a request would run: the outcome of planning, stored by `submission.store`."""
 
 from dataclasses import dataclass
 

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import func, select
 
 from service.database import Database
-from service.jobs import leases, lifecycle, outbox, planning
-from service.jobs.lifecycle import IdempotencyKey, SubmissionLimits, Submitter
+from service.jobs import leases, lifecycle, outbox, submission
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.submission import SubmissionLimits, Submitter
 from service.problems import ProblemCode, ProblemError
 
 AddDataset = Callable[..., str]
@@ -30,9 +30,7 @@ def request(dataset_id: str, **choices: Any) -> EstimationJobCreate:
 def submit(
     database: Database, body: EstimationJobCreate, key: str | None = None
 ) -> tuple[JobRecord, bool]:
-    named = None if key is None else lifecycle.idempotency_key(key, body)
-    with database.transaction() as session:
-        return lifecycle.submit(session, planning.plan(session, body), LIMITS, NOBODY, named)
+    return submission.accept(database, body, LIMITS, NOBODY, key)
 
 
 def count_jobs(database: Database) -> int:
@@ -152,9 +150,9 @@ def test_how_a_body_is_written_makes_no_other_body() -> None:
     otherwise = EstimationJobCreate.model_validate_json(
         '{"tag": "\\u0074", "dataset_id": "ds_1", "kind": "estimation"}'
     )
-    key = lifecycle.idempotency_key("k", written)
-    assert isinstance(key, IdempotencyKey)
-    assert key == lifecycle.idempotency_key("k", otherwise)
+    changed = otherwise.model_copy(update={"tag": "u"})
+    assert submission.hash_of(written) == submission.hash_of(otherwise)
+    assert submission.hash_of(written) != submission.hash_of(changed)
 
 
 def test_twenty_simultaneous_submissions_under_one_key_make_one_job(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from service.database import Database
-from service.jobs import leases, lifecycle, planning
-from service.jobs.lifecycle import SubmissionLimits, Submitter
+from service.jobs import leases, planning, submission
 from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.submission import SubmissionLimits, Submitter
 from service.results import repository
 from service.results.edges import Edge
 from service.results.formats import GraphFormat
@@ -119,7 +119,7 @@ def add_job(database: Database, add_dataset: AddDataset) -> Callable[..., str]:
     def add(truth: list[list[str]] | None = None) -> str:
         body = EstimationJobCreate(kind="estimation", dataset_id=add_dataset(TABLE, truth))
         with database.transaction() as session:
-            job, _ = lifecycle.submit(session, planning.plan(session, body), LIMITS, NOBODY, None)
+            job = submission.store(session, planning.plan(session, body), LIMITS, NOBODY)
         return job.id
 
     return add
