@@ -27,6 +27,12 @@ from benchmarks.service.stack import on_postgresql, on_sqlite
 
 SECTIONS = ("rates", "queue", "drain", "results", "uploads", "scaling")
 NUM_QUEUED = 10_000
+# A database, and the jobs that it holds when rates are measured: hardly any, or a morning's work.
+RATES = (
+    ("SQLite", on_sqlite, 50),
+    ("SQLite", on_sqlite, 1_000),
+    ("PostgreSQL, with keys", on_postgresql, 1_000),
+)
 # Of 1,000 jobs each.
 NUM_BATCHES = 5
 
@@ -62,13 +68,14 @@ def measure(section: str, pygeoapi_python: str | None, seconds: float) -> Iterat
     """Yield the figures of one section."""
     match section:
         case "rates":
-            for name, opened in (("SQLite", on_sqlite), ("PostgreSQL, with keys", on_postgresql)):
+            for name, opened, stored in RATES:
                 with ExitStack() as running:
                     others = {"the baseline": running.enter_context(competitors.baseline())}
                     if pygeoapi_python is not None:
-                        server = competitors.pygeoapi(pygeoapi_python)
+                        server = competitors.pygeoapi(pygeoapi_python, stored)
                         others[competitors.PYGEOAPI] = running.enter_context(server)
-                    yield from rates.measure(name, opened, others, seconds)
+                    title = f"{name}, {stored} jobs at first"
+                    yield from rates.measure(title, opened, others, stored, seconds)
         case "queue":
             yield from queue.measure(NUM_QUEUED)
         case "drain":

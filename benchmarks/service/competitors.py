@@ -46,12 +46,12 @@ def baseline() -> Iterator[Other]:
 
 
 @contextmanager
-def pygeoapi(python: str) -> Iterator[Other]:
+def pygeoapi(python: str, num_stored: int) -> Iterator[Other]:
     """Yield the URL of pygeoapi, of the environment of that interpreter, and its loads.
 
     One process of gunicorn with threads, and pygeoapi's own store of jobs, TinyDB; a submission
-    is the asynchronous execution of its example process, a poll the status of such a job. Its
-    rates fall with the number of jobs that it has stored, which is small at first.
+    is the asynchronous execution of its example process, a poll the status of such a job. It holds
+    `num_stored` jobs at first: the more, the slower it is.
     """
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
@@ -73,8 +73,9 @@ def pygeoapi(python: str) -> Iterator[Other]:
             body = {"inputs": {"name": "load"}}
             headers = {"Prefer": "respond-async"}
             with httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
-                made = [client.post(_HELLO, json=body, headers=headers) for _ in range(NUM_POLLED)]
-            paths = [str(httpx.URL(answer.headers["Location"]).path) for answer in made]
+                made = [client.post(_HELLO, json=body, headers=headers) for _ in range(num_stored)]
+            polled = made[:NUM_POLLED]
+            paths = [str(httpx.URL(answer.headers["Location"]).path) for answer in polled]
             yield (
                 url,
                 {

@@ -9,7 +9,7 @@ from statistics import median
 from sqlalchemy import delete, update
 
 from benchmarks.service import wrk
-from benchmarks.service.competitors import CONNECTIONS, PYGEOAPI, Other
+from benchmarks.service.competitors import CONNECTIONS, NUM_POLLED, PYGEOAPI, Other
 from benchmarks.service.figures import Figure
 from benchmarks.service.stack import LOW_PRIORITY, Stack, wait_for
 from benchmarks.service.tables import Json, estimation, long_estimation, upload
@@ -20,7 +20,6 @@ from worker.client import Client
 
 # Connections of each kind of request in the mixture; 64 together.
 MIXTURE = {"submit": 16, "poll": 32, "result": 16}
-NUM_POLLED = 50
 # As many times pygeoapi's rate; beside fits half of it.
 TARGETS = {"submit": 10.0, "poll": 2.0}
 BESIDE_FITS = 0.5
@@ -52,11 +51,15 @@ def measure(
     name: str,
     open_stack: Callable[[], AbstractContextManager[Stack]],
     others: Mapping[str, Other],
+    num_stored: int,
     seconds: float,
 ) -> Iterator[Figure]:
-    """Yield the rates of one API process on a database, and those of others in turns with it."""
+    """Yield the rates of one API process on a database, and those of others in turns with it.
+
+    At first `num_stored` jobs wait, as in the others' stores, and more are submitted as it goes.
+    """
     with open_stack() as stack:
-        prepared = prepare(stack)
+        prepared = prepare(stack, num_stored)
         rounds = [_round(stack, prepared, others, seconds) for _ in range(NUM_ROUNDS)]
         mixed = {kind: prepared.load(kind, connections) for kind, connections in MIXTURE.items()}
         every = [answered for one in rounds for answered in one[OURS].values()]
@@ -111,7 +114,7 @@ def _compared(
         yield Figure(name, f"{kind}{when}", ratio, "x pygeoapi", f">= {target * share:g}")
 
 
-def prepare(stack: Stack) -> Prepared:
+def prepare(stack: Stack, num_stored: int = NUM_POLLED) -> Prepared:
     """Start the API, have a fit done by a worker, and leave jobs that wait; no worker runs then."""
     stack.start_api()
     client = stack.client()
@@ -122,10 +125,10 @@ def prepare(stack: Stack) -> Prepared:
     done = client.submit(job)["id"]
     wait_for(lambda: client.job(done)["state"] == "succeeded", "a fit", pause=0.2)
     stack.stop("worker", "dispatcher")
-    waiting = [client.submit(job)["id"] for _ in range(NUM_POLLED)]
+    waiting = [client.submit(job)["id"] for _ in range(num_stored)]
     return Prepared(
         job=job,
-        job_paths=[f"/v1/jobs/{job_id}" for job_id in waiting],
+        job_paths=[f"/v1/jobs/{job_id}" for job_id in waiting[:NUM_POLLED]],
         result_paths=[f"/v1/jobs/{done}/result"],
     )
 
