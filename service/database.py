@@ -127,8 +127,9 @@ def _create_engine(url: str) -> Engine:
         engine = create_engine(
             url,
             connect_args={k: v for k, v in limits.items() if k not in parsed.query},
-            pool_size=10,
-            max_overflow=20,
+            # All are kept: one beyond a smaller pool would be made and closed at every request.
+            pool_size=30,
+            max_overflow=0,
             json_serializer=_as_json,
             json_deserializer=from_json,
             hide_parameters=True,
