@@ -7,7 +7,7 @@ Run it daily where results must not pile up.
 import argparse
 
 from service.database import Database
-from service.results import repository
+from service.results import removal
 from service.settings import Settings
 
 SECONDS_PER_DAY = 86_400
@@ -16,7 +16,7 @@ SECONDS_PER_DAY = 86_400
 def expire(database: Database, days: float) -> int:
     """Delete the results that are older than `days`; return how many there were."""
     with database.transaction() as session:
-        return len(repository.remove_older_than(session, days * SECONDS_PER_DAY))
+        return len(removal.remove_older_than(session, days * SECONDS_PER_DAY))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from service.jobs import family, removal, repository
 from service.jobs.records import JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
 from service.problems import ProblemCode, ProblemError
-from service.results import repository as results
+from service.results import removal as results
 
 
 def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool]:

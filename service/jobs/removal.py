@@ -9,7 +9,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from service.jobs.records import IdempotencyRecord, JobRecord
-from service.results import repository as results
+from service.results import removal as results
 from service.tenant_names import NOBODY
 
 # Removed in a tenth to a quarter of a second.

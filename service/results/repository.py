@@ -5,14 +5,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, exists, func, insert, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import func, insert, select
+from sqlalchemy.orm import Session
 
 from service import blobs
 from service.blobs import BlobRecord
-from service.clock import now
 from service.datasets import repository as datasets
-from service.jobs.records import JobRecord, JobState
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
@@ -91,35 +89,3 @@ def strongest_edges(
     if wanted.selected is not None:
         query = query.where(EdgeRecord.selected == wanted.selected)
     return list(session.scalars(query.order_by(EdgeRecord.rank).limit(limit)))
-
-
-def remove_older_than(session: Session, seconds: float) -> list[str]:
-    """Delete the results that were stored longer ago than that; return the ids of their jobs.
-
-    A part's is kept while the job that will put the parts together has not ended.
-    """
-    part, parent = aliased(JobRecord), aliased(JobRecord)
-    is_still_needed = exists().where(
-        part.id == ResultRecord.job_id,
-        parent.id == part.parent_id,
-        parent.state.in_([state for state in JobState if not state.is_terminal]),
-    )
-    job_ids = session.scalars(
-        select(ResultRecord.job_id)
-        .where(ResultRecord.created_at < now() - seconds, ~is_still_needed)
-        # As `lifecycle.remove` does, so that neither waits for the other.
-        .order_by(ResultRecord.job_id)
-    ).all()
-    for job_id in job_ids:
-        remove(session, job_id)
-    return list(job_ids)
-
-
-def remove(session: Session, job_id: str) -> None:
-    """Delete everything that the job has left, bytes included."""
-    blob_ids = session.scalars(
-        select(ArtefactRecord.blob_id).where(ArtefactRecord.job_id == job_id)
-    ).all()
-    for record in (ArtefactRecord, EdgeRecord, ResultRecord):
-        session.execute(delete(record).where(record.job_id == job_id))
-    session.execute(delete(BlobRecord).where(BlobRecord.id.in_(blob_ids)))

@@ -10,7 +10,7 @@ from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.problems import ProblemCode, ProblemError, problem_document
-from service.results import repository as results
+from service.results import removal
 from service.results.records import ResultRecord
 
 AddJob = Callable[..., str]
@@ -234,12 +234,12 @@ def test_results_of_parts_are_kept_until_their_job_has_ended_however_old_they_ar
         with database.transaction() as session:
             session.add(ResultRecord(job_id=part, created_at=0.0, document={}, sha256=""))
     with database.transaction() as session:
-        assert results.remove_older_than(session, 60) == []
+        assert removal.remove_older_than(session, 60) == []
     claim = claim_of(database, parent_id)
     with database.transaction() as session:
-        assert results.remove_older_than(session, 60) == []
+        assert removal.remove_older_than(session, 60) == []
         assert leases.succeed(session, parent_id, claim.token)
-        assert results.remove_older_than(session, 60) == sorted(part_ids)
+        assert removal.remove_older_than(session, 60) == sorted(part_ids)
 
 
 def test_parts_come_in_the_order_in_which_they_were_made(

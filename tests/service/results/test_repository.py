@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from service.database import Database
 from service.jobs import leases
 from service.jobs.records import JobRecord, JobState
-from service.results import repository
+from service.results import removal, repository
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.repository import EdgeFilter
@@ -85,7 +85,7 @@ def test_removal_leaves_other_results_alone(
     database: Database, job_id: str, scored_job_id: str
 ) -> None:
     with database.transaction() as session:
-        repository.remove(session, job_id)
+        removal.remove(session, job_id)
     with database.snapshot() as session:
         assert session.get(ResultRecord, job_id) is None
         assert session.get(ResultRecord, scored_job_id) is not None
