@@ -22,8 +22,11 @@ from vnce_engine.surface import Surface, SurfacePoint
 _SWEEPS = 1
 _SWEEPS_FROM_AFAR = 10
 # Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
-# q matters to them only as a proposal, so that a slightly old one costs a little variance.
+# q matters to them only as a proposal, so that a slightly old one costs a little variance; and
+# twice as far in runs of a loose tolerance, which only compare or come near.
 _STALE = 0.05
+_STALE_IN_LOOSE_RUNS = 0.1
+_LOOSE_TOLERANCE = 1e-2
 # Nats a row that the objective may fall from one cycle's start to the next's, q having followed. An
 # E-step lowers it a little; where it lowers it much, the M-step went where its draws say nothing.
 _LARGEST_FALL = 0.1
@@ -123,7 +126,7 @@ class Cycles:
         centre = _centre(sample, region)
         for _ in range(max_cycles):
             start = self._next
-            surface = Surface(sample, self._e_step(sample, start), penalty, region)
+            surface = Surface(sample, self._e_step(sample, start, tolerance), penalty, region)
             point = surface.at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
@@ -157,19 +160,20 @@ class Cycles:
         self._acceleration.restart()
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
-    def _e_step(self, sample: ContrastiveSample, augmented: Tensor) -> Tensor:
+    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, tolerance: float) -> Tensor:
         """Complete the rows by draws from q under `augmented`; return the control variates."""
-        if self._noise_control is None or self._is_stale(augmented):
+        if self._noise_control is None or self._is_stale(augmented, tolerance):
             control = self._complete(sample.noise, augmented, sample.nu)
             self._noise_control = (augmented, control)
         _, noise_control = self._noise_control
         control = noise_control + self._complete(sample.data, augmented, sample.nu)
         return control / sample.num_rows
 
-    def _is_stale(self, augmented: Tensor) -> bool:
+    def _is_stale(self, augmented: Tensor, tolerance: float) -> bool:
         assert self._noise_control is not None
         completed_at, _ = self._noise_control
-        return scaled_change(augmented - completed_at, augmented) > _STALE
+        limit = _STALE_IN_LOOSE_RUNS if tolerance >= _LOOSE_TOLERANCE else _STALE
+        return scaled_change(augmented - completed_at, augmented) > limit
 
     def _find_q_again(self, sample: ContrastiveSample, noise_at: Tensor) -> None:
         """Bring q to where it was in an interrupted run; it starts from far away."""
