@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, case, exists, null, select, true, update
+from sqlalchemy import ColumnElement, Update, case, null, select, true, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
 from service.identifiers import new_id
 from service.jobs import family, outbox, places
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
 from service.metrics import job_counts
 from service.problems import Problem
@@ -262,9 +262,13 @@ def _update(*conditions: ColumnElement[bool]) -> Update:
 
 
 def _put_message_back(session: Session, job_id: str) -> None:
-    """Write the message of a job again that waits, but for a place; one at most is to be sent."""
-    has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
-    waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), family.waits(), ~has_message)
+    """Write the message of a job again that waits, but for a place; one at most is to be sent.
+
+    One that a dispatcher has reserved may be the very one that led here: it is deleted once the
+    batch has been sent.
+    """
+    is_missing = ~places.has_unsent_message()
+    waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), family.waits(), is_missing)
     outbox.announce(session, session.scalars(waiting).all())
 
 

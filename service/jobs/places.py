@@ -63,13 +63,17 @@ def is_one_free(most: int) -> ColumnElement[bool]:
     return held.scalar_subquery() < most
 
 
-def taken(session: Session) -> Counter[str]:
-    """Return how many places each tenant uses: jobs held, and waiting ones with a sent message."""
-    is_unsent = exists().where(
+def has_unsent_message() -> ColumnElement[bool]:
+    """Return the condition that a job has a message that no dispatcher is about to send."""
+    return exists().where(
         OutboxRecord.job_id == JobRecord.id,
         or_(OutboxRecord.reserved_until.is_(None), OutboxRecord.reserved_until < now()),
     )
-    is_sent = (JobRecord.state == JobState.QUEUED) & ~is_unsent
+
+
+def taken(session: Session) -> Counter[str]:
+    """Return how many places each tenant uses: jobs held, and waiting ones with a sent message."""
+    is_sent = (JobRecord.state == JobState.QUEUED) & ~has_unsent_message()
     is_held = (JobRecord.state == JobState.RUNNING) & JobRecord.lease_token.is_not(None)
     rows = session.execute(
         select(JobRecord.tenant, func.count().label("number"))

@@ -91,6 +91,22 @@ def test_a_job_without_a_place_is_refused_and_its_message_comes_back(
     assert claim(everyone, jobs[2]) is not None
 
 
+def test_a_message_comes_back_also_where_the_one_at_hand_is_yet_to_be_deleted(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(3)]
+    with everyone.transaction() as session:
+        messages = outbox.reserve(session, 100)
+    # The broker has them all, and workers claim before the dispatcher's next statement.
+    held = [claim(everyone, job_id) for job_id in jobs]
+    assert held[2] is None
+    with everyone.transaction() as session:
+        outbox.sent(session, [message.id for message in messages])
+    assert num_messages(everyone, jobs[2]) == 1
+    succeed(everyone, held[0])
+    assert send(everyone) == [jobs[2]]
+
+
 def test_a_tenant_that_uses_its_places_takes_none_from_another(
     everyone: Database, add_job: AddJob
 ) -> None:
