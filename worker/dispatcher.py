@@ -60,29 +60,32 @@ class Dispatcher:
                     self._tell_alive()
                 elif self._has_hidden:
                     self.remove_hidden()
-                self.send_pending()
-                pause = self._settings.outbox_seconds
+                has_sent = self.send_pending()
+                pause = 0.0 if has_sent else self._settings.outbox_seconds
             except (*UNREACHABLE, *BROKER_TROUBLE) as error:
                 logger.warning("database or broker does not answer, trying again: %s", error)
-                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                pause = min(max(2 * pause, self._settings.outbox_seconds), LONGEST_PAUSE_SECONDS)
 
-    def send_pending(self) -> None:
-        """Send every message that has a place and delete what the broker has taken.
+    def send_pending(self) -> bool:
+        """Send some messages that have a place and delete what the broker has taken.
 
-        No transaction is open while a message travels: a broker that hangs must not hold a lock
-        that submissions wait for. Raises what the broker raises; unsent messages stay.
+        Returns whether there were any: then there may be more, and where messages never cease the
+        loop still gets to all else. No transaction is open while a message travels: a broker that
+        hangs must not hold a lock that submissions wait for. Raises what the broker raises; unsent
+        messages stay.
         """
-        while messages := self._reserve():
-            self.pulse.touch()
-            num_taken = 0
-            try:
-                for message in messages:
-                    self._app.send_task(TASK_NAME, args=[message.job_id])
-                    num_taken += 1
-            finally:
+        messages = self._reserve()
+        num_taken = 0
+        try:
+            for message in messages:
+                self._app.send_task(TASK_NAME, args=[message.job_id])
+                num_taken += 1
+        finally:
+            if messages:
                 with self._database.transaction() as session:
                     outbox.sent(session, [message.id for message in messages[:num_taken]])
                     outbox.give_back(session, messages[num_taken:])
+        return bool(messages)
 
     def reap(self) -> None:
         """Give jobs of lost workers to others, and wake jobs whose message was lost."""

@@ -67,7 +67,8 @@ def _dispatch(dispatcher: Dispatcher, stack: Stack, datasets: list[str], number:
     for first in range(0, number, JOBS_AT_ONCE):
         _queue(stack, datasets, range(first, min(first + JOBS_AT_ONCE, number)))
     began = time.perf_counter()
-    dispatcher.send_pending()
+    while dispatcher.send_pending():
+        pass
     return number / (time.perf_counter() - began)
 
 

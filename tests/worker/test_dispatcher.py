@@ -232,6 +232,30 @@ def test_a_round_removes_jobs_that_were_deleted(
     assert (jobs_of(NOBODY), jobs_of(DEFAULT_TENANT)) == ([], [kept])
 
 
+def test_the_loop_looks_after_lost_workers_and_stops_when_told_while_messages_never_cease(
+    dispatcher: Dispatcher, add_job: AddJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping = threading.Event()
+    reap = dispatcher.reap
+    num_rounds = 0
+
+    def reap_and_count() -> None:
+        nonlocal num_rounds
+        reap()
+        num_rounds += 1
+        if num_rounds == 3:
+            stopping.set()
+
+    monkeypatch.setattr(dispatcher, "reap", reap_and_count)
+    # Whenever a message is sent, another job is submitted.
+    monkeypatch.setattr(dispatcher._app, "send_task", lambda *names, **options: add_job())
+    add_job()
+    loop = threading.Thread(target=dispatcher.run, args=[stopping], daemon=True)
+    loop.start()
+    loop.join(timeout=10)
+    assert (loop.is_alive(), num_rounds) == (False, 3)
+
+
 @pytest.mark.faults
 def test_the_loop_has_a_pulse_also_while_the_broker_is_away(
     dispatcher: Dispatcher, valkey_server: Any
