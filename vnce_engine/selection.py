@@ -29,10 +29,9 @@ _WINSORISED_SHARE = 0.05
 _STANDARD_ERRORS = 1.5
 # Of the three folds this many are held out in turn; the third would add little but time.
 _HELD_OUT_FOLDS = 2
-# The path ends after this many falls in a row of the held-out objective, or where that is so many
-# standard errors below its best.
+# The path ends after this many falls in a row of the held-out objective, or where that is no longer
+# within `_STANDARD_ERRORS` of the best.
 _FALLS = 2
-_CLEAR_LOSS = 2.0
 # Fits that only compare are followed less far than the final one: further cycles move all of them
 # alike, and took half as long again without better choices.
 _TOLERANCE = 2e-2
@@ -111,7 +110,7 @@ def choose_by_held_out_rows(
         points.append(fits[0].augmented)
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]
-        if _has_fallen(with_edges) or _has_clearly_lost(with_edges, held_out):
+        if _has_fallen(with_edges) or _has_lost(with_edges, held_out):
             break
     path, chosen = _path(strengths, values, points, held_out)
     return PenaltyChoice(strengths[chosen], path, points[chosen])
@@ -123,8 +122,8 @@ def _has_fallen(values: Sequence[Tensor]) -> bool:
     return len(recent) > _FALLS and all(b < a for a, b in pairwise(recent))
 
 
-def _has_clearly_lost(values: Sequence[Tensor], held_out: Sequence[RowSample]) -> bool:
-    """Return whether the last value of the path is far below its best, beside its own error.
+def _has_lost(values: Sequence[Tensor], held_out: Sequence[RowSample]) -> bool:
+    """Return whether the last value of the path is too far below its best to be chosen.
 
     In 52 paths followed to their end none rose to a new best after that.
     """
@@ -132,7 +131,7 @@ def _has_clearly_lost(values: Sequence[Tensor], held_out: Sequence[RowSample]) -
         return False
     best = max(values, key=lambda value: float(value.sum()))
     gap, error = _mean_and_error(best - values[-1], held_out)
-    return gap > _CLEAR_LOSS * error
+    return gap > _STANDARD_ERRORS * error
 
 
 def _path(
