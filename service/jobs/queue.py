@@ -31,8 +31,9 @@ class Queue:
 def look(session: Session, most_running: int | None) -> Queue:
     """Return the queue of this moment; ages are 0 where nothing waits.
 
-    Messages that wait for a place of their tenant's, of `most_running`, are not among those to be
-    sent.
+    Messages of a tenant with more jobs than places, of which there are `most_running`, are not
+    among those to be sent. Some could be until the dispatcher's next round, several times a second
+    where jobs are short, and would be as old as all that wait.
     """
     running = JobRecord.state == JobState.RUNNING
     states = session.execute(
@@ -48,12 +49,20 @@ def look(session: Session, most_running: int | None) -> Queue:
         ).where(JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
     ).one()
     used = places.taken(session) if most_running is not None else Counter[str]()
-    outbox = session.execute(
-        select(func.count(), now() - func.min(OutboxRecord.created_at))
-        .select_from(OutboxRecord)
-        .join(JobRecord, JobRecord.id == OutboxRecord.job_id)
-        .where(places.need_not_wait(used, most_running))
-    ).one()
+    messages = session.execute(
+        select(
+            JobRecord.tenant,
+            func.count().label("number"),
+            (now() - func.min(OutboxRecord.created_at)).label("seconds"),
+        )
+        .join(OutboxRecord, OutboxRecord.job_id == JobRecord.id)
+        .group_by(JobRecord.tenant)
+    )
+    to_be_sent = [
+        row
+        for row in messages
+        if most_running is None or used[row.tenant] + row.number <= most_running
+    ]
     queued, held, split, expired, oldest = states
     return Queue(
         queued=queued,
@@ -61,6 +70,6 @@ def look(session: Session, most_running: int | None) -> Queue:
         split=split,
         oldest_queued_seconds=max(oldest or 0.0, 0.0),
         expired_leases=expired,
-        outbox=outbox[0],
-        oldest_outbox_seconds=max(outbox[1] or 0.0, 0.0),
+        outbox=sum(row.number for row in to_be_sent),
+        oldest_outbox_seconds=max([0.0, *(row.seconds for row in to_be_sent)]),
     )

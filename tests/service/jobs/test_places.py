@@ -198,6 +198,23 @@ def test_messages_that_wait_for_a_place_are_not_told_as_messages_to_be_sent(
     assert free.oldest_outbox_seconds >= 100
 
 
+def test_a_place_that_is_free_until_the_next_round_makes_no_message_look_forgotten(
+    everyone: Database, add_job: AddJob
+) -> None:
+    mine = [add_job() for _ in range(4)]
+    add_job(tenant="other")
+    with everyone.transaction() as session:
+        long_ago = now() - 100
+        of_mine = OutboxRecord.job_id.in_(mine)
+        session.execute(update(OutboxRecord).where(of_mine).values(created_at=long_ago))
+    send(everyone, limit=2)
+    succeed(everyone, claim(everyone, mine[0]))
+    with everyone.snapshot() as session:
+        seen = queue.look(session, 2)
+    assert seen.outbox == 1  # the other's
+    assert seen.oldest_outbox_seconds < 100
+
+
 def test_claims_at_the_same_moment_take_no_more_than_the_places_there_are(
     everyone: Database, add_job: AddJob
 ) -> None:
