@@ -38,7 +38,7 @@ class Block:
     draws: Tensor
     """(d + 1, k, b): the rows, their missing cells filled by each draw from q."""
     owner: Tensor
-    """int64 (b,): the data row whose mask each row carries."""
+    """int32 (b,): the data row whose mask each row carries."""
     packed_column: Tensor
     """int16 (p,): the row within the block of each missing cell. Kept short because a long table
     has millions; indexing takes int64."""
@@ -78,7 +78,7 @@ class Block:
         return cls(
             is_noise=is_noise,
             draws=draws,
-            owner=owner,
+            owner=owner.to(torch.int32),
             packed_column=column.to(torch.int16),
             counts=(~observed).sum(dim=0).tolist(),
             levels=(uniforms / _STEP).to(torch.int32).clamp_(min=1),

@@ -84,7 +84,7 @@ class ContrastiveSample:
 
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
-        return torch.cat([block.owner for block in self.data])
+        return torch.cat([block.owner for block in self.data]).long()
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the mean over draws (n,) of the probability of being noise, by data row."""
