@@ -50,13 +50,13 @@ class ReadingSession(TenantSession):
 
 @event.listens_for(ReadingSession, "before_flush")
 def _refuse_to_flush(session: Session, context: UOWTransaction, instances: object) -> None:
-    raise TypeError("a snapshot is for reading: open a transaction to change something")
+    raise TypeError("this session is for reading: open a transaction to change something")
 
 
 @event.listens_for(ReadingSession, "do_orm_execute")
 def _refuse_to_write(state: ORMExecuteState) -> None:
     if state.is_insert or state.is_update or state.is_delete:
-        raise TypeError("a snapshot is for reading: open a transaction to change something")
+        raise TypeError("this session is for reading: open a transaction to change something")
 
 
 class Database:
@@ -73,6 +73,11 @@ class Database:
             self.engine
             if self._is_sqlite
             else self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        )
+        self._still_engine = (
+            self.engine
+            if self._is_sqlite
+            else self.engine.execution_options(isolation_level="REPEATABLE READ")
         )
         # SQLite has one writer: threads that queue here wait less than threads that poll its lock.
         self._one_writer = threading.Lock() if self._is_sqlite else nullcontext()
@@ -100,6 +105,16 @@ class Database:
         Raises `TypeError` if it is used to change anything.
         """
         with ReadingSession(self._reading_engine, self._tenant) as session:
+            yield session
+
+    @contextmanager
+    def moment(self) -> Iterator[Session]:
+        """Yield a session for reading whose queries all see one moment, on PostgreSQL too.
+
+        For what several queries put together: between two of them it may be deleted. Raises
+        `TypeError` as `snapshot` does.
+        """
+        with ReadingSession(self._still_engine, self._tenant) as session:
             yield session
 
     def dispose(self) -> None:

@@ -59,8 +59,9 @@ def _look(database: Database, job_id: str, key_id: str | None) -> JobRead | None
     with database.snapshot() as session:
         if key_id is not None and not keys.still_works(session, key_id):
             return None
-        is_there = repository.get(session, job_id) is not None
-        return lifecycle.described(session, job_id) if is_there else None
+        # Kept at hand, or it would be read again, when it may be gone.
+        job = repository.get(session, job_id)
+        return None if job is None else lifecycle.described(session, job_id)
 
 
 def _event(identifier: str, job: JobRead) -> bytes:

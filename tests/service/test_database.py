@@ -67,12 +67,19 @@ def test_a_snapshot_refuses_to_change_anything(database: Database) -> None:
         session.execute(update(BlobRecord).values(size=1))
 
     for write in (add, change):
-        with (
-            database.snapshot() as session,
-            pytest.raises(TypeError, match="a snapshot is for reading"),
-        ):
-            write(session)
+        for reading in (database.snapshot(), database.moment()):
+            with reading as session, pytest.raises(TypeError, match="is for reading"):
+                write(session)
     assert blob_ids(database) == []
+
+
+def test_queries_of_a_moment_see_nothing_of_what_is_stored_between_them(database: Database) -> None:
+    add_blob(database, "one")
+    with database.moment() as session:
+        assert session.scalars(select(BlobRecord.id)).all() == ["one"]
+        add_blob(database, "two")
+        assert session.scalars(select(BlobRecord.id)).all() == ["one"]
+    assert blob_ids(database) == ["one", "two"]
 
 
 def test_many_threads_write_without_losing_anything(database: Database) -> None:
