@@ -23,7 +23,8 @@ _SWEEPS = 1
 _SWEEPS_FROM_AFAR = 10
 # Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
 # q matters to them only as a proposal, so that a slightly old one costs a little variance; and
-# twice as far in runs of a loose tolerance, which only compare or come near.
+# twice as far in runs of a loose tolerance, which only compare or come near. Not under L1, where
+# small tables would settle less often.
 _STALE = 0.05
 _STALE_IN_LOOSE_RUNS = 0.1
 _LOOSE_TOLERANCE = 1e-2
@@ -122,11 +123,14 @@ class Cycles:
         """
         accepted: SurfacePoint | None = None
         num_retreats = 0
-        first_change = math.nan
+        first_way = math.nan
         centre = _centre(sample, region)
+        is_loose = tolerance >= _LOOSE_TOLERANCE and not penalty.has_kink
+        stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
+        settled = min(_STEP * tolerance, _LARGEST_STEP)
         for _ in range(max_cycles):
             start = self._next
-            surface = Surface(sample, self._e_step(sample, start, tolerance), penalty, region)
+            surface = Surface(sample, self._e_step(sample, start, stale), penalty, region)
             point = surface.at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
@@ -142,16 +146,17 @@ class Cycles:
             self.augmented, self.point = image, step.point
             self.objective_path.append(float(step.point.value))
             change = max(
-                scaled_change(_centred(way, centre), image)
-                for way in (image - start, step.remaining)
+                scaled_change(_centred(part, centre), image)
+                for part in (image - start, step.remaining)
             )
-            first_change = change if math.isnan(first_change) else first_change
-            self._report(change, first_change, tolerance)
+            # How many times as far as a fit may end: in single entries or in standard errors.
+            way = min(change / tolerance, _standard_errors(step, region) / settled)
+            first_way = way if math.isnan(first_way) else first_way
+            self._report(way, first_way)
             self._next = self._extrapolated(start, image, region)
             self._num_cycles += 1
             self._note(None)
-            settled = min(_STEP * tolerance, _LARGEST_STEP)
-            if change < tolerance or _standard_errors(step, region) < settled:
+            if way < 1:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS
 
@@ -160,20 +165,19 @@ class Cycles:
         self._acceleration.restart()
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
-    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, tolerance: float) -> Tensor:
+    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> Tensor:
         """Complete the rows by draws from q under `augmented`; return the control variates."""
-        if self._noise_control is None or self._is_stale(augmented, tolerance):
+        if self._noise_control is None or self._is_stale(augmented, stale):
             control = self._complete(sample.noise, augmented, sample.nu)
             self._noise_control = (augmented, control)
         _, noise_control = self._noise_control
         control = noise_control + self._complete(sample.data, augmented, sample.nu)
         return control / sample.num_rows
 
-    def _is_stale(self, augmented: Tensor, tolerance: float) -> bool:
+    def _is_stale(self, augmented: Tensor, stale: float) -> bool:
         assert self._noise_control is not None
         completed_at, _ = self._noise_control
-        limit = _STALE_IN_LOOSE_RUNS if tolerance >= _LOOSE_TOLERANCE else _STALE
-        return scaled_change(augmented - completed_at, augmented) > limit
+        return scaled_change(augmented - completed_at, augmented) > stale
 
     def _find_q_again(self, sample: ContrastiveSample, noise_at: Tensor) -> None:
         """Bring q to where it was in an interrupted run; it starts from far away."""
@@ -204,10 +208,10 @@ class Cycles:
         self._acceleration.restart()
         return image
 
-    def _report(self, change: float, first_change: float, tolerance: float) -> None:
-        way = math.log(max(first_change, tolerance) / tolerance)
-        left = math.log(max(change, tolerance) / tolerance)
-        share = 1 - left / way if way > 0 else 1.0
+    def _report(self, way: float, first_way: float) -> None:
+        whole = math.log(max(first_way, 1))
+        left = math.log(max(way, 1))
+        share = 1 - left / whole if whole > 0 else 1.0
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])
 
 
