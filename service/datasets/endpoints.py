@@ -221,6 +221,7 @@ def put_ground_truth(
     # A data set's names never change; judging a large graph must not keep other writers waiting.
     edges = canonical_edges(body, names)
     with database.transaction() as session:
+        repository.lock(session, dataset_id)
         lifecycle.existing(session, dataset_id)
         truth, is_first = repository.put_ground_truth(session, dataset_id, edges)
     if not is_first:

@@ -129,10 +129,20 @@ def load_table(session: Session, dataset_id: str) -> StoredTable:
     )
 
 
+def lock(session: Session, dataset_id: str) -> None:
+    """Let nobody else attach a true graph or delete the data set until the transaction ends."""
+    # Jobs that refer to it may be submitted meanwhile: no key is changed.
+    query = select(DatasetRecord.id).where(DatasetRecord.id == dataset_id)
+    session.execute(query.with_for_update(key_share=True)).all()
+
+
 def put_ground_truth(
     session: Session, dataset_id: str, edges: list[list[str]]
 ) -> tuple[GroundTruthRecord, bool]:
-    """Attach a true graph, in place of the one that was; return it and whether it is the first."""
+    """Attach a true graph, in place of the one that was; return it and whether it is the first.
+
+    The data set must be locked: two that come at once would else both be the first.
+    """
     # Neither the old edges nor the new ones are read back: there may be very many.
     replaced = session.execute(
         delete(GroundTruthRecord)

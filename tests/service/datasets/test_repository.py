@@ -1,12 +1,15 @@
 """Data sets on both databases."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import select
 
 from service import blobs
 from service.datasets import repository
+from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import NewDataset
 from service.datasets.stored_table import from_parquet, to_parquet
 from service.datasets.vocabulary import DatasetFormat
@@ -57,6 +60,22 @@ def test_a_place_in_the_list_is_kept_when_items_share_their_time(database):
             seen += [stored.record.id for stored in page]
             place = (page[-1].record.created_at, page[-1].record.id)
     assert len(set(seen)) == len(seen) == 6
+
+
+def test_of_true_graphs_that_come_at_once_one_is_the_first_and_one_stays(database):
+    with database.transaction() as session:
+        dataset_id = repository.add(session, new_dataset("one")).record.id
+
+    def attach(number: int) -> bool:
+        with database.transaction() as session:
+            repository.lock(session, dataset_id)
+            return repository.put_ground_truth(session, dataset_id, [[str(number)]])[1]
+
+    with ThreadPoolExecutor(8) as pool:
+        are_first = list(pool.map(attach, range(16)))
+    assert sum(are_first) == 1
+    with database.snapshot() as session:
+        assert len(session.scalars(select(GroundTruthRecord)).all()) == 1
 
 
 def test_a_failed_upload_leaves_nothing(database):
