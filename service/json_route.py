@@ -1,7 +1,8 @@
 """Routes that take JSON: the type is checked first, and the body is bounded while it arrives.
 
 A long body is read, judged and answered on a thread: in the event loop it would keep everybody
-waiting for up to a second.
+waiting for up to a second. Few are at a time: more would take as much more memory, and as much of
+the interpreter from everybody else.
 """
 
 import asyncio
@@ -9,6 +10,8 @@ from collections.abc import Callable, Coroutine
 from email.message import Message as Header
 from typing import Any
 
+from anyio import CapacityLimiter
+from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -20,6 +23,9 @@ from service.problems import ProblemCode, ProblemError
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 # Takes some 30 ms to read and judge.
 LONG_BYTES = 2**18
+# Long bodies that one process reads at a time: each may take some hundred megabytes for a moment.
+MOST_LONG = 2
+_limiter: RunVar[CapacityLimiter] = RunVar("long_bodies")
 
 
 class JsonRoute(APIRoute):
@@ -42,9 +48,19 @@ class JsonRoute(APIRoute):
                 return await handle(request)
             # FastAPI parses and validates in the event loop that runs its handler: here in one of
             # the thread's own. The body has arrived, so nothing of it belongs to the other loop.
-            return await run_sync(lambda: asyncio.run(handle(request)))
+            return await run_sync(lambda: asyncio.run(handle(request)), limiter=_few_at_a_time())
 
         return handle_json
+
+
+def _few_at_a_time() -> CapacityLimiter:
+    """Return what counts the long bodies that are read in the running event loop."""
+    try:
+        return _limiter.get()
+    except LookupError:
+        limiter = CapacityLimiter(MOST_LONG)
+        _limiter.set(limiter)
+        return limiter
 
 
 def _require_json(request: Request) -> None:

@@ -6,12 +6,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
 import uvicorn
 
-from service.datasets import lifecycle
+from service import json_route
+from service.datasets import endpoints, lifecycle
 from service.datasets.graph_documents import MOST_EDGES
 from service.main import create_app
 from service.settings import Authentication, Settings
@@ -150,3 +153,34 @@ def test_others_are_served_while_a_large_table_arrives_and_is_read(http):
     # 99 of 100 polls beside 100 MB took less than 0.1 s on two busy cores; seconds if it were
     # read in the event loop.
     assert slowest < 1
+
+
+def test_few_long_bodies_are_judged_at_a_time_and_all_in_the_end(http, monkeypatch):
+    names = [f"v{number}" for number in range(150)]
+    rows = [",".join(str(number % k) for number in range(150)) for k in (5, 7)]
+    table = "\n".join([",".join(names), *rows])
+    dataset_id = http.post("/v1/datasets", content=table.encode()).json()["id"]
+    pairs = itertools.combinations(names, 2)
+    edges = [{"source": one, "target": other} for one, other in pairs]
+    body = json.dumps({"kind": "edges", "edges": edges}).encode()
+    assert len(body) > json_route.LONG_BYTES
+    judge, lock = endpoints.canonical_edges, threading.Lock()
+    number = most = 0
+
+    def judge_slowly(*arguments):
+        nonlocal number, most
+        with lock:
+            number += 1
+            most = max(most, number)
+        time.sleep(0.1)
+        with lock:
+            number -= 1
+        return judge(*arguments)
+
+    monkeypatch.setattr(endpoints, "canonical_edges", judge_slowly)
+    path, headers = f"/v1/datasets/{dataset_id}/ground-truth", {"Content-Type": "application/json"}
+    with ThreadPoolExecutor(8) as pool:
+        put = partial(http.put, path, content=body, headers=headers)
+        answers = list(pool.map(lambda _: put(), range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] * 7 + [201]
+    assert most == json_route.MOST_LONG
