@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from anyio import sleep
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.database import Database
 from service.jobs import lifecycle, repository
@@ -39,7 +40,7 @@ async def follow(
     while True:
         try:
             job = await run_sync(_look, database, job_id, key_id)
-        except OperationalError:
+        except (OperationalError, PoolTimeoutError):
             return  # the client comes back with the id of the last event it had
         if job is None:
             return

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 
 import pytest
 from anyio.to_thread import current_default_thread_limiter
@@ -119,6 +120,28 @@ def test_stream_of_a_deleted_job_ends(database: Database, add_job: AddJob) -> No
             repository.request_cancellation(session, job_id)
             lifecycle.remove(session, job_id)
         return [chunk async for chunk in stream if chunk != events.KEEP_ALIVE]
+
+    assert asyncio.run(watch()) == []
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_stream_ends_where_no_connection_becomes_free(
+    database: Database, add_job: AddJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = add_job()
+    pool = database.engine.pool
+    assert isinstance(pool, QueuePool)
+    monkeypatch.setattr(pool, "_timeout", 0.01)
+    # All, those beyond its size too.
+    num_connections = pool.size() + pool._max_overflow
+
+    async def watch() -> list[bytes]:
+        stream = events.follow(database, job_id, None)
+        await next_event(stream)
+        with ExitStack() as held:
+            for _ in range(num_connections):
+                held.enter_context(database.engine.connect())
+            return [chunk async for chunk in stream if chunk != events.KEEP_ALIVE]
 
     assert asyncio.run(watch()) == []
 
