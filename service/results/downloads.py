@@ -1,4 +1,4 @@
-"""Artefacts as answers: streamed chunk by chunk, never changing."""
+"""Artefacts as answers: those that are large streamed chunk by chunk, all never changing."""
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
@@ -33,18 +33,23 @@ def send_artefact(
         if artefact is None:
             raise ProblemError(ProblemCode.NOT_FOUND, f"This result has no `{name}`.")
         blob = session.get_one(BlobRecord, artefact.blob_id)
-    headers = {
-        "ETag": etag_of(blob.sha256),
-        "Cache-Control": IMMUTABLE,
-        "Vary": "Accept",
-    }
-    if is_fresh(request, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
+        headers = {
+            "ETag": etag_of(blob.sha256),
+            "Cache-Control": IMMUTABLE,
+            "Vary": "Accept",
+        }
+        if is_fresh(request, headers["ETag"]):
+            return Response(status_code=304, headers=headers)
+        # Most are small, and are answered whole though they are deleted meanwhile.
+        is_small = blob.size <= blobs.CHUNK_BYTES
+        content = blobs.load(session, blob.id) if is_small else None
     headers["Content-Length"] = str(blob.size)
     if as_file:
         # Identifiers and artefact names are plain ASCII, so nothing needs to be escaped.
         file_name = f"{job_id}-{name.replace('/', '-')}"
         headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    if content is not None:
+        return Response(content, media_type=artefact.media_type, headers=headers)
     return StreamingResponse(
         blobs.stream(database, blob.id), media_type=artefact.media_type, headers=headers
     )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from fastapi import Request
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select, update
 
@@ -13,6 +14,7 @@ from service.database import Database
 from service.expire import expire
 from service.jobs import leases
 from service.problems import ProblemCode, ProblemItem, problem_document
+from service.results.downloads import send_artefact
 from service.results.formats import GraphFormat
 from service.results.outcome import Outcome
 from service.results.records import ResultRecord
@@ -310,3 +312,13 @@ def test_deleting_a_job_deletes_every_byte_of_its_result(
     # Those of the data set.
     assert (blobs, chunks) == (1, 1)
     assert dataset_id.startswith("ds_")
+
+
+def test_a_small_file_is_sent_whole_though_it_is_deleted_meanwhile(
+    client: TestClient, database: Database, job_id: str
+) -> None:
+    request = Request({"type": "http", "headers": []})
+    answer = send_artefact(request, database, job_id, "precision.csv", as_file=True)
+    assert client.delete(f"/v1/jobs/{job_id}").status_code == 204
+    assert answer.body == b"precision.csv"
+    assert answer.headers["Content-Length"] == str(len(answer.body))
