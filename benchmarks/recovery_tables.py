@@ -1,4 +1,4 @@
-"""Tables and picture of several graph-recovery results together.
+"""Tables, page and picture of several graph-recovery results together.
 
     python -m benchmarks.recovery_tables FOLDER... --out FOLDER
 
@@ -12,7 +12,7 @@ import csv
 from collections.abc import Iterable
 from pathlib import Path
 
-from vnce_engine.experiments.experiment import Row, Scalar
+from vnce_engine.experiments.experiment import Row, Scalar, SummaryTable
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from worker.experiment_figures import draw_experiment
 from worker.exports.csv_text import csv_bytes
@@ -35,6 +35,7 @@ def main() -> None:
     )
     tables = experiment.summarise(rows)
     files = {f"tables/{table.name}.csv": csv_bytes(table.columns, table.rows) for table in tables}
+    files["README.md"] = _document(experiment, tables).encode()
     for artefact in draw_experiment(experiment.name, rows, tables):
         files[artefact.name] = artefact.content
     for name, content in files.items():
@@ -42,6 +43,43 @@ def main() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     print(f"{len(rows)} rows; wrote {', '.join(files)} to {arguments.out}")
+
+
+def _document(experiment: GraphRecovery, tables: Iterable[SummaryTable]) -> str:
+    """Return the tables as a page: each graph's medians, and by how much the default is ahead."""
+    by_name = {
+        table.name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+        for table in tables
+    }
+    parts = [
+        "# Edge recovery",
+        "Written by `python -m benchmarks.recovery_tables`; quartiles are in [tables](tables).",
+    ]
+    for graph in experiment.graphs:
+        medians = [row for row in by_name["medians"] if row["graph"] == graph]
+        ahead = [row for row in by_name["differences"] if row["graph"] == graph]
+        parts += [
+            f"## {graph.capitalize()}",
+            "Medians of the area under the ROC curve, by |K| / by K:",
+            _by_fraction(experiment, medians, "{auc_abs:.3f} / {auc_signed:.3f}"),
+            "Medians of the mean squared error of K_ij, and of seconds:",
+            _by_fraction(experiment, medians, "{mse:.4f}, {seconds:.2f} s"),
+            "How far the default is ahead by |K|, paired over data sets, mean (standard error):",
+            _by_fraction(experiment, ahead, "{auc_abs_ahead:+.3f} ({auc_abs_se:.3f})"),
+        ]
+    parts.append("![Edge recovery from incomplete data](figures/graph-recovery.png)")
+    return "\n\n".join(parts) + "\n"
+
+
+def _by_fraction(experiment: GraphRecovery, rows: list[Row], cell: str) -> str:
+    """Return a table with a line an estimator and a column a share of missing cells."""
+    texts = {(row["estimator"], row["missing"]): cell.format(**row) for row in rows}
+    head = [f"{100 * fraction:g} %" for fraction in experiment.fractions]
+    lines = [["", *head], ["---"] * (len(head) + 1)]
+    for name in dict.fromkeys(str(row["estimator"]) for row in rows):
+        known = [texts.get((name, fraction), "") for fraction in experiment.fractions]
+        lines.append([f"`{name}`", *known])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _read(path: Path) -> list[Row]:
