@@ -8,6 +8,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
 from service.database import Database
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim, Progress
@@ -132,23 +135,38 @@ class LeaseKeeper:
     def _beat(self) -> None:
         progress = self._progress
         news = None if progress is self._stored_progress else progress
-        checkpoint, job_id = self._checkpoint, self._claim.job_id
-        lease_seconds = self._settings.lease_seconds
         try:
             with self._database.transaction() as session:
-                answer = leases.heartbeat(session, job_id, self._claim.token, lease_seconds, news)
-                if answer.owned and checkpoint is not None:
-                    checkpoints.save(session, job_id, versions().vnce, checkpoint)
+                answer = self._renew(session, news)
         except UNREACHABLE as error:
             logger.warning("job %s: no heartbeat: %s", self._claim.job_id, error)
             return
         self._stored_progress = progress
-        if self._checkpoint is checkpoint:
-            self._checkpoint = None
         if not answer.owned:
             self.stop_reason = StopReason.LEASE_LOST
-        elif answer.cancel_requested:
+            return
+        if answer.cancel_requested:
             self.stop_reason = StopReason.CANCEL_REQUESTED
+        if self._checkpoint is not None:
+            checkpoint, self._checkpoint = self._checkpoint, None
+            self._save(checkpoint)
+
+    def _renew(self, session: Session, news: Progress | None) -> leases.Heartbeat:
+        claim, lease_seconds = self._claim, self._settings.lease_seconds
+        return leases.heartbeat(session, claim.job_id, claim.token, lease_seconds, news)
+
+    def _save(self, checkpoint: bytes) -> None:
+        """Store a checkpoint, if that can be done and the lease is still held.
+
+        Apart from the heartbeat, which needs little room: a full disk costs no lease. What could
+        not be stored is let go, since the next will hold more.
+        """
+        try:
+            with self._database.transaction() as session:
+                if self._renew(session, None).owned:
+                    checkpoints.save(session, self._claim.job_id, versions().vnce, checkpoint)
+        except (*UNREACHABLE, DBAPIError) as error:
+            logger.warning("job %s: no checkpoint: %s", self._claim.job_id, error)
 
     def _decide(self, seconds_run: float) -> None:
         if self.stop_reason is not None:

@@ -1,7 +1,7 @@
 """What a long fit has done so far, kept for the attempt that follows an interruption.
 
 The bytes are the engine's; nothing here looks into them. They are saved by whoever holds the
-lease, in the transaction of a heartbeat, and are of no use once the job has ended.
+lease, in a transaction that renews it, and are of no use once the job has ended.
 """
 
 from sqlalchemy import delete, select

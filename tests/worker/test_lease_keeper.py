@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from sqlalchemy.exc import OperationalError
 
 from service import logs
 from service.database import Database
@@ -134,6 +135,27 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) == small
     assert "are no checkpoint" in caplog.text
+
+
+def test_a_checkpoint_that_has_no_room_costs_no_lease(
+    make_keeper: MakeKeeper,
+    claim: Claim,
+    read_job: ReadJob,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OperationalError("INSERT", {}, Exception("database or disk is full"))
+
+    monkeypatch.setattr("service.jobs.checkpoints.save", fail)
+    expires_at = read_job(claim.job_id).lease_expires_at
+    assert expires_at is not None
+    with make_keeper(checkpoint_seconds=0.01) as keeper:
+        time.sleep(0.02)
+        assert not keeper.report(replace(step(0.5), journal=Journal()))
+        wait_for(lambda: "no checkpoint" in caplog.text)
+        wait_for(lambda: (read_job(claim.job_id).lease_expires_at or 0) > expires_at + 0.05)
+    assert keeper.stop_reason is None
 
 
 def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
