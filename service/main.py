@@ -4,7 +4,6 @@ import importlib.metadata
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
@@ -30,10 +29,6 @@ Undirected graphical models from incomplete, mostly non-negative tables.
 Upload a table, submit a job, poll it, read its result. Every error is a problem document
 (RFC 9457) and every answer carries `X-Request-ID`. A number that does not exist is null."""
 
-# Threads that answer requests. They take turns at the interpreter, and each lets go of it at every
-# query: of many, the one that holds SQLite's write lock would wait the longer for its turns.
-NUM_THREADS = 12
-
 # Says in the specification what the gate does.
 API_KEY = HTTPBearer(
     auto_error=False,
@@ -52,7 +47,6 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        current_default_thread_limiter().total_tokens = NUM_THREADS
         yield
         database.dispose()
 
