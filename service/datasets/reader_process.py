@@ -102,8 +102,7 @@ def _outcome(
         if not is_storage_full(error):
             return Mistake(traceback=traceback.format_exc())
         return Refusal.of(ProblemError(ProblemCode.STORAGE_FULL, "No room to store the table."))
-    # Whatever it is, it is a mistake of ours that the API has to log: this process ends unheard.
-    except Exception:  # noqa: BLE001 - see above
+    except Exception:  # noqa: BLE001 - a mistake of ours: the API logs it, this process ends unheard
         return Mistake(traceback=traceback.format_exc())
     return Refusal.of(
         too_large(

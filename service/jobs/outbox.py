@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from service.clock import now
@@ -52,7 +52,6 @@ def pending(session: Session, limit: int, most_running: int | None = None) -> li
     Of each tenant's waiting jobs no more than have a place: see `places`. On PostgreSQL the
     messages stay locked until the transaction ends, and another dispatcher passes over them.
     """
-    reserved_until = OutboxRecord.reserved_until
     used = places.taken(session) if most_running is not None else Counter[str]()
     rows = session.execute(
         select(
@@ -62,10 +61,7 @@ def pending(session: Session, limit: int, most_running: int | None = None) -> li
             places.needs_one().label("needs_place"),
         )
         .join(JobRecord, JobRecord.id == OutboxRecord.job_id)
-        .where(
-            or_(reserved_until.is_(None), reserved_until < now()),
-            places.need_not_wait(used, most_running),
-        )
+        .where(places.is_unsent(), places.need_not_wait(used, most_running))
         .order_by(OutboxRecord.id)
         .limit(limit)
         .with_for_update(of=OutboxRecord, skip_locked=True)

@@ -21,20 +21,20 @@ from service.jobs.records import JobRecord, JobState, OutboxRecord
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 
 
-class lock_until_commit(FunctionElement[Any]):  # noqa: N801 - reads as the SQL function that it is
+class _LockUntilCommit(FunctionElement[Any]):
     """A lock on a text, which one transaction holds at a time."""
 
     type = BigInteger()
     inherit_cache = True
 
 
-@compiles(lock_until_commit, "postgresql")
-def _postgresql_lock(element: lock_until_commit, compiler: SQLCompiler, **kwargs: Any) -> str:
+@compiles(_LockUntilCommit, "postgresql")
+def _postgresql_lock(element: _LockUntilCommit, compiler: SQLCompiler, **kwargs: Any) -> str:
     return f"pg_advisory_xact_lock(hashtextextended({compiler.process(element.clauses)}, 0))"
 
 
-@compiles(lock_until_commit, "sqlite")
-def _sqlite_lock(element: lock_until_commit, compiler: SQLCompiler, **kwargs: Any) -> str:
+@compiles(_LockUntilCommit, "sqlite")
+def _sqlite_lock(element: _LockUntilCommit, compiler: SQLCompiler, **kwargs: Any) -> str:
     return "0"  # a transaction that writes is alone
 
 
@@ -43,7 +43,7 @@ def lock(session: Session, job_id: str) -> None:
 
     Two that count at the same moment would else both take the last place.
     """
-    tenant = select(lock_until_commit(JobRecord.tenant)).where(JobRecord.id == job_id)
+    tenant = select(_LockUntilCommit(JobRecord.tenant)).where(JobRecord.id == job_id)
     session.execute(tenant).all()
 
 
@@ -63,12 +63,15 @@ def is_one_free(most: int) -> ColumnElement[bool]:
     return held.scalar_subquery() < most
 
 
+def is_unsent() -> ColumnElement[bool]:
+    """Return the condition that no dispatcher is about to send a message."""
+    reserved_until = OutboxRecord.reserved_until
+    return or_(reserved_until.is_(None), reserved_until < now())
+
+
 def has_unsent_message() -> ColumnElement[bool]:
     """Return the condition that a job has a message that no dispatcher is about to send."""
-    return exists().where(
-        OutboxRecord.job_id == JobRecord.id,
-        or_(OutboxRecord.reserved_until.is_(None), OutboxRecord.reserved_until < now()),
-    )
+    return exists().where(OutboxRecord.job_id == JobRecord.id, is_unsent())
 
 
 def taken(session: Session) -> Counter[str]:

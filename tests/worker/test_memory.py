@@ -2,13 +2,14 @@
 
 import resource
 import sys
+from pathlib import Path
 
 import pytest
 
 from worker.memory import resident_bytes
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process's memory")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is said, as tested below")
 def test_a_large_allocation_is_seen_and_no_more_than_the_process_ever_held() -> None:
     before = resident_bytes()
     held = bytearray(b"x") * 50_000_000
@@ -18,3 +19,10 @@ def test_a_large_allocation_is_seen_and_no_more_than_the_process_ever_held() -> 
     assert after - before >= 0.95 * len(held)
     # Linux gives the highest value in kilobytes.
     assert after <= 1.05 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_a_system_that_does_not_say_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.memory._STATM", tmp_path / "none")
+    assert resident_bytes() is None

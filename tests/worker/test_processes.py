@@ -72,7 +72,7 @@ def test_a_long_log_is_set_aside_at_the_next_start(
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a process to its parent")
+@pytest.mark.skipif(sys.platform != "linux", reason="a tether is Linux's prctl; the docs say so")
 def test_a_process_dies_with_a_parent_that_was_killed() -> None:
     code = (
         "import subprocess, sys, time\n"

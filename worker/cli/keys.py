@@ -115,8 +115,7 @@ def revoke(
 
 def _keys(data: Path | None, tenant: str, url: str) -> AbstractContextManager[Keys]:
     if data is not None:
-        # Loads the database's libraries, which no other command and no help should wait for.
-        from worker.folder_keys import FolderKeys  # noqa: PLC0415 - see above
+        from worker.folder_keys import FolderKeys  # noqa: PLC0415 - loads SQLAlchemy, for this alone
 
         return FolderKeys.opened(data, tenant)
     if tenant != DEFAULT_TENANT:
