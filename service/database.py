@@ -6,15 +6,15 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from pydantic_core import from_json
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import InvalidatePoolError
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
+from sqlalchemy.exc import InvalidatePoolError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, ORMExecuteState, Session, UOWTransaction
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
@@ -33,6 +33,9 @@ CONNECT_SECONDS = 5
 # After which a connection to a host that has vanished, without a word, is given up. A query that
 # takes longer is none of ours; what it waits for is acknowledged meanwhile all the same.
 SILENCE_SECONDS = 20
+# A process that is frozen or cut off in the middle of a transaction holds its locks no longer: so
+# long all wait who need one, and with the reaper every job.
+UNHEARD_SECONDS = 10
 # A connection that has rested longer is tested before it is used.
 TRUSTED_SECONDS = 1.0
 _RESTING_SINCE = "resting since"
@@ -149,6 +152,8 @@ def _create_engine(url: str) -> Engine:
             json_deserializer=from_json,
             hide_parameters=True,
         )
+        event.listen(engine, "connect", _configure_postgresql)
+        event.listen(engine, "handle_error", _on_error)
         _test_rested_connections(engine)
         return engine
     if parsed.database:
@@ -187,6 +192,34 @@ def _test_rested_connections(engine: Engine) -> None:
 
     event.listen(engine, "checkin", rest)
     event.listen(engine, "checkout", test)
+
+
+def _configure_postgresql(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
+    # Unless the URL, the role or the server says otherwise; 0 is their word for no limit.
+    limit = "'idle_in_transaction_session_timeout'"
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(
+            f"SELECT set_config({limit}, '{UNHEARD_SECONDS}s', false)"
+            f" WHERE current_setting({limit}) = '0'"
+        )
+    connection.commit()
+
+
+def _on_error(context: ExceptionContext) -> Exception | None:
+    """Say of a connection that was ended for resting in a transaction that it is gone.
+
+    The driver has it for an error of the database, and it would be used again.
+    """
+    if getattr(context.original_exception, "sqlstate", None) != "25P03":
+        return None
+    context.is_disconnect = True
+    return OperationalError(
+        context.statement,
+        None,
+        context.original_exception,
+        hide_parameters=True,
+        connection_invalidated=True,
+    )
 
 
 def _configure_sqlite(connection: sqlite3.Connection, entry: ConnectionPoolEntry) -> None:

@@ -6,8 +6,12 @@ import time
 from datetime import datetime
 from typing import Any
 
+import psutil
 import pytest
+from sqlalchemy import select, text
 
+from service.database import UNHEARD_SECONDS
+from service.jobs.records import JobRecord
 from tests.faults.stack import Stack, processor_seconds, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
@@ -66,11 +70,58 @@ def test_what_a_frozen_worker_finishes_late_changes_nothing(
     finally:
         frozen.resume()
 
-    def is_idle() -> bool:
-        used = processor_seconds(frozen)
-        time.sleep(1)
-        return processor_seconds(frozen) - used < 0.1
-
-    wait_for(is_idle, "the woken worker to stop computing")
+    wait_until_idle(frozen)
     assert stack.client.job(job_id) == job
     assert stack.estimates(job_id) == undisturbed
+
+
+def test_a_worker_frozen_in_a_transaction_keeps_nobody_waiting(
+    stack: Stack, long_fit: Any, undisturbed: Any, short_job: Any
+) -> None:
+    job_id = stack.submit(long_fit)
+    stack.wait_until_fitting(job_id)
+    frozen = stack.busy_child()
+    with stack.database.transaction() as session:
+        row = select(JobRecord.id).where(JobRecord.id == job_id)
+        session.execute(row.with_for_update())
+        wait_for(lambda: num_others(stack, "active"), "a heartbeat to wait for the row")
+        frozen.suspend()
+    try:
+        # Its heartbeat has got the row, and it never hears of that.
+        assert wait_for(lambda: num_others(stack, "idle in transaction"), "a held row") == 1
+        suspended = time.monotonic()
+        stack.wait(stack.submit(short_job), "succeeded")
+        assert time.monotonic() < suspended + UNHEARD_SECONDS + SLACK_SECONDS
+        job = stack.wait(job_id)
+        assert (job["state"], job["attempt"]) == ("succeeded", 2)
+        assert stack.estimates(job_id) == undisturbed
+    finally:
+        frozen.resume()
+    wait_until_idle(frozen)
+    # A transaction that was taken from it is no reason to end.
+    assert frozen.is_running()
+    assert stack.client.job(job_id) == job
+
+
+def wait_until_idle(process: psutil.Process) -> None:
+    """Wait until a woken worker has stopped computing."""
+
+    def is_idle() -> bool:
+        used = processor_seconds(process)
+        time.sleep(1)
+        return processor_seconds(process) - used < 0.1
+
+    wait_for(is_idle, "the woken worker to stop computing")
+
+
+def num_others(stack: Stack, state: str) -> int:
+    """Return how many other connections are in a state, at work on a job's row."""
+    with stack.database.snapshot() as session:
+        return session.execute(
+            text(
+                "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                " AND state = :state AND query LIKE 'UPDATE jobs%'"
+                " AND (state <> 'active' OR wait_event_type = 'Lock')"
+            ),
+            {"state": state},
+        ).scalar_one()

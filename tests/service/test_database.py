@@ -7,14 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 from sqlalchemy.orm import Session
 
 from service.blobs import BlobRecord
 from service.clock import now
-from service.database import Database
+from service.database import UNHEARD_SECONDS, Database
 from service.jobs.records import JobRecord
+from worker.patience import UNREACHABLE
 
 
 def add_blob(database: Database, blob_id: str) -> None:
@@ -145,6 +146,31 @@ def test_a_host_that_vanishes_is_given_up_unless_the_url_says_otherwise(postgres
         database.dispose()
         assert used["tcp_user_timeout"] == silence
         assert used["keepalives_idle"] == "5"
+
+
+@pytest.mark.integration
+def test_a_transaction_that_is_forgotten_lets_go_of_its_locks(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    with database.snapshot() as session:
+        setting = text("SHOW idle_in_transaction_session_timeout")
+        assert session.scalar(setting) == f"{UNHEARD_SECONDS}s"
+    database.dispose()
+    hasty = Database(f"{postgres_url}?options=-c%20idle_in_transaction_session_timeout%3D200")
+    lock = select(func.pg_advisory_xact_lock(1))
+
+    def forget() -> None:
+        with hasty.transaction() as forgotten:
+            forgotten.execute(lock)
+            with hasty.transaction() as session:
+                session.execute(lock)
+            forgotten.execute(lock)
+
+    # Whoever comes back too late hears that the database does not answer, and may try again.
+    with pytest.raises(UNREACHABLE, match="idle-in-transaction"):
+        forget()
+    with hasty.transaction() as session:
+        session.execute(lock)
+    hasty.dispose()
 
 
 @pytest.mark.parametrize("query", ["", "?connect_timeout=2"])
