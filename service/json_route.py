@@ -25,6 +25,11 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LONG_BYTES = 2**18
 # Long bodies that one process reads at a time: each may take some hundred megabytes for a moment.
 MOST_LONG = 2
+# Nothing that is taken here has more: the longest list of edges has 100,000 objects of two fields
+# each, the widest matrix a list a row. Python makes all that a body holds before any schema can
+# refuse it, and holds the interpreter meanwhile; five million lists took it six seconds.
+MOST_CONTAINERS = 150_000
+MOST_TEXTS = 500_000
 _limiter: RunVar[CapacityLimiter] = RunVar("long_bodies")
 
 
@@ -44,11 +49,18 @@ class JsonRoute(APIRoute):
         async def handle_json(request: Request) -> Response:
             _require_json(request)
             await _read_at_most(request, (await get_settings(request)).max_json_bytes)
-            if len(await request.body()) < LONG_BYTES:
+            body = await request.body()
+            _require_utf_8(body)
+            if len(body) < LONG_BYTES:
                 return await handle(request)
-            # FastAPI parses and validates in the event loop that runs its handler: here in one of
-            # the thread's own. The body has arrived, so nothing of it belongs to the other loop.
-            return await run_sync(lambda: asyncio.run(handle(request)), limiter=_few_at_a_time())
+
+            def handle_long() -> Response:
+                _refuse_countless(body)
+                # FastAPI parses and validates in the event loop that runs its handler: here in one
+                # of the thread's own. The body has arrived: nothing of it is the other loop's.
+                return asyncio.run(handle(request))
+
+            return await run_sync(handle_long, limiter=_few_at_a_time())
 
         return handle_json
 
@@ -88,6 +100,33 @@ async def _read_at_most(request: Request, limit: int) -> None:
             raise _too_large(limit)
     # Where Request.body() keeps what it has read; there is no public way to hand it over.
     request._body = bytes(body)
+
+
+def _require_utf_8(body: bytes) -> None:
+    """Refuse UTF-16 and UTF-32, which the parser would take, and in which a byte means nothing."""
+    if b"\0" in body:
+        raise ProblemError(
+            ProblemCode.VALIDATION_FAILED,
+            "The body cannot be read as JSON: that is UTF-8, without the byte 0 (RFC 8259).",
+        )
+
+
+def _refuse_countless(body: bytes) -> None:
+    """Refuse a body of more objects, arrays and texts than anything has that is taken here.
+
+    They are counted in its bytes, in a hundredth of the time that it takes to make them.
+    """
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    if plain.count(b'"') <= 2 * MOST_TEXTS:
+        # Every second piece lies within a text.
+        outside = b"".join(plain.split(b'"')[::2])
+        if outside.count(b"[") + outside.count(b"{") <= MOST_CONTAINERS:
+            return
+    raise ProblemError(
+        ProblemCode.VALIDATION_FAILED,
+        f"A JSON request has {MOST_CONTAINERS} objects and arrays at most, and {MOST_TEXTS} texts, "
+        "names of fields among them.",
+    )
 
 
 def _too_large(limit: int) -> ProblemError:

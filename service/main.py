@@ -95,7 +95,7 @@ def create_app(settings: Settings) -> FastAPI:
 def create_app_from_environment() -> FastAPI:
     """Return the API as `VNCE_*` variables describe it, logging JSON.
 
-    For the stack: `uvicorn --factory service.main:create_app_from_environment`.
+    `python -m service` serves it, with bounds that other servers may lack.
     """
     logs.configure("api")
     return create_app(Settings())

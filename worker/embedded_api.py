@@ -13,6 +13,7 @@ import sys
 import uvicorn
 
 from service.main import create_app_from_environment
+from service.serving import configuration
 from service.settings import Authentication, Settings
 from worker.own_pages import keep_others_out
 
@@ -26,11 +27,7 @@ def main() -> None:
     app = create_app_from_environment()
     if Settings().authentication is Authentication.NONE:
         keep_others_out(app)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-    )
+    config = configuration(app, graceful_seconds=SHUTDOWN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])
 
 

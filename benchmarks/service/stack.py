@@ -23,7 +23,6 @@ from worker.processes import Command, ManagedProcess, stop
 
 T = TypeVar("T")
 
-API = ("uvicorn", "--factory", "service.main:create_app_from_environment", "--host", "127.0.0.1")
 # What an installation limits and a load test must pass; all else is as it is by default.
 SETTINGS = {
     "VNCE_REQUESTS_PER_MINUTE": "1000000000",
@@ -64,7 +63,7 @@ class Stack:
     def start_api(self, name: str = "api", prefix: tuple[str, ...] = ()) -> str:
         """Start an API process; return its URL once it answers."""
         port = free_port()
-        self._python(name, *API, "--port", str(port), prefix=prefix)
+        self._python(name, "service", "--port", str(port), prefix=prefix)
         url = f"http://127.0.0.1:{port}"
         wait_for(lambda: _answers(url), f"{name} to answer")
         self.url = self.url or url

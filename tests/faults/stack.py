@@ -44,7 +44,6 @@ ENVIRONMENT = {
     # Twice what the jobs of these tests hold, except for one.
     "VNCE_JOB_MEMORY_BYTES": str(900 * 10**6),
 }
-API = ("uvicorn", "--factory", "service.main:create_app_from_environment", "--host", "127.0.0.1")
 # For what the issue does not bound, on a machine that may have much else to do.
 PATIENCE_SECONDS = 120.0
 FINAL = ("succeeded", "failed", "cancelled")
@@ -145,8 +144,7 @@ class Stack:
 
     def start_api(self, name: str = "api", **options: Any) -> ManagedProcess:
         port = options.pop("port", self._port)
-        argv = (*API, "--port", str(port), "--timeout-graceful-shutdown", "5")
-        return self.start(name, argv, **options)
+        return self.start(name, ("service", "--port", str(port)), **options)
 
     def start_worker(self, name: str = "worker", **options: Any) -> ManagedProcess:
         return self.start(name, ("worker",), **options)

@@ -55,7 +55,7 @@ def url(python: Path, tmp_path: Path) -> Iterator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        serve = [python, "-m", "uvicorn", "--factory", "service.main:create_app_from_environment"]
+        serve = [python, "-m", "service"]
         process = subprocess.Popen(
             [*serve, "--fd", str(listening.fileno())],
             env=environment,

@@ -1,10 +1,15 @@
 """Data sets in a database of either kind, and API keys."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
+import uvicorn
 from pydantic import SecretStr
+from starlette.types import ASGIApp
 
 from service import blobs
 from service.database import Database
@@ -15,12 +20,30 @@ from service.identifiers import new_id
 from service.keys import lifecycle
 from service.keys.tokens import MIN_HASH_KEY_LENGTH
 from service.keys.vocabulary import Scope
+from service.serving import configuration
 from service.settings import Authentication, Settings
 from service.tenant_names import DEFAULT_TENANT
 
 AddDataset = Callable[..., str]
 MakeKey = Callable[..., dict[str, str]]
 HASH_KEY = "k" * MIN_HASH_KEY_LENGTH
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[ASGIApp], int]]:
+    """Yield a function that serves an app on loopback as installations do; it returns the port."""
+    with ExitStack() as running:
+
+        def on_loopback(app: ASGIApp) -> int:
+            listener = running.enter_context(socket.create_server(("127.0.0.1", 0)))
+            server = uvicorn.Server(configuration(app, graceful_seconds=1))
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+            thread.start()
+            running.callback(thread.join, 30)
+            running.callback(setattr, server, "should_exit", True)
+            return int(listener.getsockname()[1])
+
+        yield on_loopback
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from functools import partial
 
 import httpx
 import pytest
-import uvicorn
+from fastapi import FastAPI
 
 from service import json_route
 from service.datasets import endpoints, lifecycle
@@ -25,20 +25,12 @@ LIMIT = 16 * 2**20
 
 
 @pytest.fixture
-def port(sqlite_url: str) -> Iterator[int]:
-    """Yield the port of a server that takes uploads of 16 MiB."""
-    app = create_app(
-        Settings(database_url=sqlite_url, max_body_bytes=LIMIT, authentication=Authentication.NONE)
+def port(sqlite_url: str, serve: Callable[[FastAPI], int]) -> int:
+    """Return the port of a server that takes uploads of 16 MiB."""
+    settings = Settings(
+        database_url=sqlite_url, max_body_bytes=LIMIT, authentication=Authentication.NONE
     )
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(30)
+    return serve(create_app(settings))
 
 
 @pytest.fixture

@@ -1,0 +1,27 @@
+"""How the API is served: what every process that does so has in common."""
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from service.http_protocol import BoundedHttpToolsProtocol
+
+
+def configuration(
+    app: ASGIApp, *, graceful_seconds: int, host: str = "127.0.0.1", port: int = 8000
+) -> uvicorn.Config:
+    """Return what makes uvicorn serve the API.
+
+    A stop waits `graceful_seconds` for requests in flight; event streams stay open for longer.
+    """
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=BoundedHttpToolsProtocol,
+        # Nothing here is a web socket, and a request that asks to become one stays what it is.
+        ws="none",
+        # We log requests ourselves.
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=graceful_seconds,
+    )
