@@ -27,8 +27,9 @@ LONG_BYTES = 2**18
 MOST_LONG = 2
 # Nothing that is taken here has more: the longest list of edges has 100,000 objects of two fields
 # each, the widest matrix a list a row. Python makes all that a body holds before any schema can
-# refuse it, and holds the interpreter meanwhile; five million lists took it six seconds.
-MOST_CONTAINERS = 150_000
+# refuse it, and holds the interpreter meanwhile: for five million lists six seconds.
+MOST_OBJECTS = 150_000
+MOST_ARRAYS = 10_000
 MOST_TEXTS = 500_000
 _limiter: RunVar[CapacityLimiter] = RunVar("long_bodies")
 
@@ -120,12 +121,12 @@ def _refuse_countless(body: bytes) -> None:
     if plain.count(b'"') <= 2 * MOST_TEXTS:
         # Every second piece lies within a text.
         outside = b"".join(plain.split(b'"')[::2])
-        if outside.count(b"[") + outside.count(b"{") <= MOST_CONTAINERS:
+        if outside.count(b"{") <= MOST_OBJECTS and outside.count(b"[") <= MOST_ARRAYS:
             return
     raise ProblemError(
         ProblemCode.VALIDATION_FAILED,
-        f"A JSON request has {MOST_CONTAINERS} objects and arrays at most, and {MOST_TEXTS} texts, "
-        "names of fields among them.",
+        f"A JSON request has at most {MOST_OBJECTS} objects, {MOST_ARRAYS} arrays and {MOST_TEXTS} "
+        "texts, names of fields among them.",
     )
 
 

@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.jobs.specs.base import RequestModel
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     GaussianEmEstimatorCreate,
@@ -21,6 +20,7 @@ from service.jobs.specs.mixture import (
     MixtureVnceEstimatorCreate,
 )
 from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
+from service.request_model import RequestModel
 
 router = APIRouter(prefix="/v1", tags=["kinds"])
 

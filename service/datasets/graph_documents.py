@@ -2,8 +2,10 @@
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, with_config
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
+
+from service.request_model import RequestModel, has_few_fields
 
 # Of 2,000 variables each is joined to a hundred. More would take seconds to store and to show.
 MOST_EDGES = 100_000
@@ -32,13 +34,12 @@ class TruthEdge(TypedDict):
     ]
 
 
-class EdgeListCreate(BaseModel):
+class EdgeListCreate(RequestModel):
     """A graph as the list of its edges; variables in no edge have none."""
 
-    model_config = ConfigDict(extra="forbid")
-
     kind: Literal["edges"] = Field(description="`edges`.")
-    edges: list[Annotated[TruthEdge, AfterValidator(_step_aside)]] = Field(
+    # Each edge's turn of ours also lets other threads go on.
+    edges: list[Annotated[TruthEdge, BeforeValidator(has_few_fields)]] = Field(
         fail_fast=True,
         max_length=MOST_EDGES,
         description="Each pair once. Directed graphs are refused: send the moral graph, in which "
@@ -46,10 +47,8 @@ class EdgeListCreate(BaseModel):
     )
 
 
-class AdjacencyCreate(BaseModel):
+class AdjacencyCreate(RequestModel):
     """A graph as its adjacency matrix."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Literal["adjacency"] = Field(description="`adjacency`.")
     names: Annotated[list[str], Field(fail_fast=True)] | None = Field(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from typing import Annotated, assert_never
 
 from pydantic import Field
@@ -19,7 +20,8 @@ from service.datasets.refusals import shorten
 from service.datasets.schemas import DatasetModel
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
-_MOST_ITEMS = 100
+# A graph of a million faults is not answered by a million complaints.
+_MOST_FAULTS = 100
 
 
 class TruthEdgeRead(TypedDict):
@@ -44,7 +46,7 @@ class GroundTruthRead(DatasetModel):
 def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[list[str]]:
     """Return the edges in the order of `names`, each pair once and ordered alike.
 
-    Raises `ProblemError` that lists every fault: unknown names, self-loops, repeated pairs; a
+    Raises `ProblemError` that lists the first faults: unknown names, self-loops, repeated pairs; a
     matrix that is not square, symmetric and without a diagonal; more edges than `MOST_EDGES`.
     """
     match document:
@@ -58,10 +60,11 @@ def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[l
         message = f"The graph has {len(pairs)} edges; {MOST_EDGES} are allowed."
         faults = [ProblemItem(message=message, pointer="/matrix")]
     if faults:
+        number = str(len(faults)) if len(faults) < _MOST_FAULTS else f"{_MOST_FAULTS} or more"
         raise ProblemError(
             ProblemCode.VALIDATION_FAILED,
-            f"{len(faults)} fault(s) in the graph, the first: {faults[0].message}",
-            errors=faults[:_MOST_ITEMS],
+            f"{number} fault(s) in the graph, the first: {faults[0].message}",
+            errors=faults[:_MOST_FAULTS],
         )
     return [[names[i], names[j]] for i, j in sorted(pairs)]
 
@@ -72,8 +75,10 @@ def _pairs_of_edges(
     index = {name: i for i, name in enumerate(names)}
     clean = cache(clean_name)  # each variable is named by many edges
     pairs: set[tuple[int, int]] = set()
-    faults = []
+    faults: list[ProblemItem] = []
     for number, edge in enumerate(document.edges):
+        if len(faults) >= _MOST_FAULTS:
+            break
         pointer = f"/edges/{number}"
         source, target = index.get(clean(edge["source"])), index.get(clean(edge["target"]))
         if source is None or target is None:
@@ -104,36 +109,37 @@ def _pairs_of_matrix(
 ) -> tuple[set[tuple[int, int]], list[ProblemItem]]:
     matrix = document.matrix
     own = list(names) if document.names is None else [clean_name(name) for name in document.names]
-    faults = list(_name_faults(own, names)) or list(_shape_faults(matrix, len(own)))
+    faults = (
+        _first(_name_faults(own, names))
+        or _first(_shape_faults(matrix, len(own)))
+        or _first(_cell_faults(matrix, own))
+    )
     if faults:
         return set(), faults
     place = {name: i for i, name in enumerate(names)}
     pairs = set()
     for i, row in enumerate(matrix):
-        for j, entry in enumerate(row):
-            if i == j and entry:
-                message = "The diagonal must be 0: a variable has no edge to itself."
-                faults.append(ProblemItem(message=message, pointer=f"/matrix/{i}/{j}"))
-            if i < j and entry != matrix[j][i]:
-                message = (
-                    f"Not symmetric: {own[i]!r} to {own[j]!r} is {entry}, back it is "
-                    f"{matrix[j][i]}. Send the moral graph of a directed one."
-                )
-                faults.append(ProblemItem(message=message, pointer=f"/matrix/{i}/{j}"))
-            if i < j and entry:
+        for j in range(i + 1, len(row)):
+            if row[j]:
                 ends = sorted((place[own[i]], place[own[j]]))
                 pairs.add((ends[0], ends[1]))
-    return pairs, faults
+    return pairs, []
+
+
+def _first(faults: Iterator[ProblemItem]) -> list[ProblemItem]:
+    return list(islice(faults, _MOST_FAULTS))
 
 
 def _name_faults(own: Sequence[str], names: Sequence[str]) -> Iterator[ProblemItem]:
+    known, named = set(names), set[str]()
     for i, name in enumerate(own):
-        if name not in names:
+        if name not in known:
             message = f"No variable is named {shorten(name)!r}."
             yield ProblemItem(message=message, pointer=f"/names/{i}")
-        elif name in own[:i]:
+        elif name in named:
             yield ProblemItem(message=f"{name!r} was named before.", pointer=f"/names/{i}")
-    absent = [name for name in names if name not in own]
+        named.add(name)
+    absent = [name for name in names if name not in named]
     if absent:
         listed = ", ".join(repr(name) for name in absent[:10])
         yield ProblemItem(message=f"Variables without a row: {listed}.", pointer="/names")
@@ -147,3 +153,17 @@ def _shape_faults(matrix: list[list[int]], width: int) -> Iterator[ProblemItem]:
         if len(row) != width:
             message = f"The row has {len(row)} entries; there are {width} variables."
             yield ProblemItem(message=message, pointer=f"/matrix/{i}")
+
+
+def _cell_faults(matrix: list[list[int]], own: Sequence[str]) -> Iterator[ProblemItem]:
+    for i, row in enumerate(matrix):
+        for j, entry in enumerate(row):
+            if i == j and entry:
+                message = "The diagonal must be 0: a variable has no edge to itself."
+                yield ProblemItem(message=message, pointer=f"/matrix/{i}/{j}")
+            if i < j and entry != matrix[j][i]:
+                message = (
+                    f"Not symmetric: {own[i]!r} to {own[j]!r} is {entry}, back it is "
+                    f"{matrix[j][i]}. Send the moral graph of a directed one."
+                )
+                yield ProblemItem(message=message, pointer=f"/matrix/{i}/{j}")

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
-from service.jobs.specs.base import Label, RequestModel
+from service.jobs.specs.base import Label
 from service.keys.vocabulary import Scope
 from service.problems import ProblemCode, ProblemError
+from service.request_model import RequestModel
 from service.tenant_names import TenantName
 
 # Of a key that a command makes; who wants more wants one that does not expire.

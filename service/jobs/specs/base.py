@@ -1,12 +1,11 @@
 """What the specifications of all kinds of job share."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
-MAX_FIELDS = 100
 # The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
 MIN_ROWS = 6
 
@@ -57,20 +56,6 @@ Tolerance = Annotated[
         "between 0 and 1.",
     ),
 ]
-
-
-class RequestModel(BaseModel):
-    """Base of everything a client sends: a field nobody knows is an error, not ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_few_fields(cls, fields: Any) -> Any:
-        # Each unknown field is an error, and a million errors take the server a minute to make.
-        if isinstance(fields, dict) and len(fields) > MAX_FIELDS:
-            raise ValueError(f"An object here has {MAX_FIELDS} fields at most.")
-        return fields
 
 
 class SpecModel(BaseModel):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import MaxIter, RequestModel, SpecModel, Tolerance
+from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma, PenaltyShape
 from service.jobs.vocabulary import (
     Filling,
@@ -13,6 +13,7 @@ from service.jobs.vocabulary import (
     PenaltyKind,
     ScoreWeight,
 )
+from service.request_model import RequestModel
 
 StepSize = Annotated[
     float,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from service.jobs.specs.base import MaxIter, RequestModel, SpecModel, Tolerance
+from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.vocabulary import (
     Imputation,
     NoiseDraws,
@@ -14,6 +14,7 @@ from service.jobs.vocabulary import (
     Preset,
     Selection,
 )
+from service.request_model import RequestModel
 
 DEFAULT_TOL = 3e-3
 # What preset "paper" fixes.

@@ -4,15 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import (
-    DatasetId,
-    RequestModel,
-    Seed,
-    SeedChoice,
-    SpecModel,
-    Tag,
-    VariableName,
-)
+from service.jobs.specs.base import DatasetId, Seed, SeedChoice, SpecModel, Tag, VariableName
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     ContrastiveDivergenceEstimatorSpec,
@@ -33,6 +25,7 @@ from service.jobs.specs.contrastive import (
 )
 from service.jobs.specs.models import ModelCreate, ModelSpec, TruncatedGaussianModelCreate
 from service.jobs.vocabulary import CensoredRule
+from service.request_model import RequestModel
 
 EdgeThreshold = Annotated[
     float,

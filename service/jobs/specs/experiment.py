@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from service.jobs.specs.base import RequestModel, Seed, SeedChoice, SpecModel, Tag
+from service.jobs.specs.base import Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
+from service.request_model import RequestModel
 
 Scale = Annotated[
     ExperimentScale,

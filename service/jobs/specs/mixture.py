@@ -4,18 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import (
-    DatasetId,
-    RequestModel,
-    Seed,
-    SeedChoice,
-    SpecModel,
-    Tag,
-    VariableName,
-)
+from service.jobs.specs.base import DatasetId, Seed, SeedChoice, SpecModel, Tag, VariableName
 from service.jobs.specs.contrastive import NoiseRatio, NoiseScale
 from service.jobs.specs.estimation import Censored
 from service.jobs.vocabulary import CensoredRule, MixtureClimb, MixtureForm
+from service.request_model import RequestModel
 
 Form = Annotated[
     MixtureForm,

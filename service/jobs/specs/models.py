@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from service.jobs.specs.base import RequestModel, SpecModel
+from service.jobs.specs.base import SpecModel
 from service.jobs.vocabulary import LinearChoice, ModelKind, Transform
+from service.request_model import RequestModel
 
 Linear = Annotated[
     LinearChoice,

@@ -94,6 +94,43 @@ def test_a_document_of_another_shape_is_refused(client, path, document):
     assert client.put(path, json=document).status_code == 422
 
 
+FIELDS = {f"field{number}": 0 for number in range(1000)}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "edges", "edges": [], **FIELDS},
+        {"kind": "edges", "edges": [{"source": "a", "target": "c", **FIELDS}]},
+        {"kind": "adjacency", "matrix": [[0] * 3] * 3, **FIELDS},
+    ],
+)
+def test_of_many_unknown_fields_there_is_one_complaint(client, path, document):
+    answer = client.put(path, json=document)
+    assert answer.status_code == 422
+    [item] = answer.json()["errors"]
+    assert "100 fields at most" in item["message"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"kind": "edges", "edges": [{"source": "x", "target": "y"}] * 1000},
+        {"kind": "adjacency", "names": ["a"] * 1000, "matrix": []},
+        {"kind": "adjacency", "matrix": [[0]] * 1000},
+        {"kind": "adjacency", "matrix": [[1] * 1000] * 1000},
+    ],
+)
+def test_of_many_faults_the_first_are_told(client, document):
+    names = [f"v{number}" for number in range(1000)]
+    rows = [",".join(str(number % k) for number in range(1000)) for k in (5, 7)]
+    dataset = client.post("/v1/datasets", content="\n".join([",".join(names), *rows])).json()
+    answer = client.put(PATH.format(dataset["id"]), json=document)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("100 or more fault(s)")
+    assert len(answer.json()["errors"]) == 100
+
+
 def test_a_graph_can_be_detached(client, path):
     client.put(path, json={"kind": "edges", "edges": []})
     assert client.delete(path).status_code == 204
