@@ -14,6 +14,10 @@ from service.identifiers import new_id
 CHUNK_BYTES = 2**20
 
 
+class BlobGoneError(Exception):
+    """A blob was deleted while it was read."""
+
+
 class BlobRecord(Record):
     """A sequence of bytes that never changes."""
 
@@ -77,13 +81,17 @@ def load(session: Session, blob_id: str) -> bytes:
     return b"".join(session.scalars(query))
 
 
-def stream(database: Database, blob_id: str) -> Iterator[bytes]:
-    """Yield a blob chunk by chunk, each in a short transaction of its own."""
-    position = 0
-    while True:
+def stream(database: Database, blob: BlobRecord) -> Iterator[bytes]:
+    """Yield a blob chunk by chunk, each in a short transaction of its own.
+
+    Raises `BlobGoneError` if it is deleted meanwhile.
+    """
+    num_sent = position = 0
+    while num_sent < blob.size:
         with database.snapshot() as session:
-            chunk = session.get(BlobChunkRecord, (blob_id, position))
+            chunk = session.get(BlobChunkRecord, (blob.id, position))
         if chunk is None:
-            return
+            raise BlobGoneError(f"deleted after {num_sent} of its {blob.size} bytes")
         yield chunk.data
+        num_sent += len(chunk.data)
         position += 1

@@ -14,6 +14,8 @@ import structlog
 # Context for a `with` statement: the fields that each event logged in its body carries, by name.
 bound = structlog.contextvars.bound_contextvars
 
+# What uvicorn says of an answer that ends early: whoever ended it has said why.
+_ENDED_EARLY = "ASGI callable returned without completing response."
 # What a log record may carry as `extra`.
 EXTRA_FIELDS = (
     "request_id",
@@ -52,8 +54,14 @@ def configure(process: str) -> None:
     # Celery's pool tells of lost processes here, past the root logger.
     pool = logging.getLogger("multiprocessing")
     pool.handlers, pool.propagate = [handler], False
+    logging.getLogger("uvicorn.error").addFilter(is_told)
     # Requests are logged by `service.request_log`, with their ids.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
+
+
+def is_told(record: logging.LogRecord) -> bool:
+    """Return whether a record of the server's says what no other has said."""
+    return record.msg != _ENDED_EARLY
 
 
 def formatter(process: str) -> logging.Formatter:

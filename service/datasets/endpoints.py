@@ -4,10 +4,9 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from service import blobs, paging
+from service import paging
 from service.clock import as_datetime
 from service.conditional import IMMUTABLE, etag_of, is_fresh, json_response
 from service.datasets import lifecycle, repository, uploads
@@ -25,6 +24,7 @@ from service.datasets.repository import StoredDataset
 from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
 from service.datasets.vocabulary import DatasetFormat
 from service.dependencies import DatabaseDep, SettingsDep
+from service.downloads import send_blob
 from service.json_route import JsonRoute
 from service.openapi_links import link_in_body, links_to
 from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
@@ -181,16 +181,12 @@ def get_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) 
 )
 def download_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) -> Response:
     """Download the bytes that were uploaded."""
-    with database.snapshot() as session:
+    with database.moment() as session:
         stored = lifecycle.existing(session, dataset_id)
-    headers = _content_headers(stored)
-    if is_fresh(request, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
-    return StreamingResponse(
-        blobs.stream(database, stored.original.id),
-        media_type="application/octet-stream",
-        headers={**headers, "Content-Length": str(stored.original.size)},
-    )
+        headers = _content_headers(stored)
+        if is_fresh(request, headers["ETag"]):
+            return Response(status_code=304, headers=headers)
+        return send_blob(session, database, stored.original, "application/octet-stream", headers)
 
 
 @router.delete(

@@ -1,12 +1,11 @@
-"""Artefacts as answers: those that are large streamed chunk by chunk, all never changing."""
+"""Artefacts as answers, which never change."""
 
 from fastapi import Request, Response
-from fastapi.responses import StreamingResponse
 
-from service import blobs
 from service.blobs import BlobRecord
 from service.conditional import IMMUTABLE, etag_of, is_fresh
 from service.database import Database
+from service.downloads import send_blob
 from service.problems import ProblemCode, ProblemError
 from service.results import access
 from service.results.records import ArtefactRecord
@@ -40,16 +39,8 @@ def send_artefact(
         }
         if is_fresh(request, headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        # Most are small, and are answered whole though they are deleted meanwhile.
-        is_small = blob.size <= blobs.CHUNK_BYTES
-        content = blobs.load(session, blob.id) if is_small else None
-    headers["Content-Length"] = str(blob.size)
-    if as_file:
-        # Identifiers and artefact names are plain ASCII, so nothing needs to be escaped.
-        file_name = f"{job_id}-{name.replace('/', '-')}"
-        headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
-    if content is not None:
-        return Response(content, media_type=artefact.media_type, headers=headers)
-    return StreamingResponse(
-        blobs.stream(database, blob.id), media_type=artefact.media_type, headers=headers
-    )
+        if as_file:
+            # Identifiers and artefact names are plain ASCII, so nothing needs to be escaped.
+            file_name = f"{job_id}-{name.replace('/', '-')}"
+            headers["Content-Disposition"] = f'attachment; filename="{file_name}"'
+        return send_blob(session, database, blob, artefact.media_type, headers)

@@ -43,7 +43,7 @@ def test_bytes_come_back_in_chunks(database):
     content = bytes(range(256)) * (3 * blobs.CHUNK_BYTES // 256) + b"rest"
     with database.transaction() as session:
         added = repository.add(session, new_dataset("large", content))
-    chunks = list(blobs.stream(database, added.original.id))
+    chunks = list(blobs.stream(database, added.original))
     assert b"".join(chunks) == content
     assert max(map(len, chunks)) == blobs.CHUNK_BYTES
     assert added.original.size == len(content)
