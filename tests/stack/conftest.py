@@ -40,7 +40,16 @@ def substitute(value: Any, given: Mapping[str, str]) -> Any:
 def read_compose(given: Mapping[str, str]) -> dict[str, Any]:
     """Return the compose file with its variables filled in."""
     described: dict[str, Any] = substitute(yaml.safe_load(FILE.read_text()), given)
+    for service in described["services"].values():
+        if "environment" in service:
+            service["environment"] = passed_on(service["environment"], given)
     return described
+
+
+def passed_on(variables: Mapping[str, str | None], given: Mapping[str, str]) -> dict[str, str]:
+    """Return a container's variables; one without a value is the one given, or is left out."""
+    resolved = {name: given.get(name) if text is None else text for name, text in variables.items()}
+    return {name: text for name, text in resolved.items() if text is not None}
 
 
 @dataclass(frozen=True)

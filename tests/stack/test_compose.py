@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
+from service.settings import Settings
+from worker.settings import WorkerSettings
+
 ROOT = Path(__file__).parents[2]
 OURS = {"api", "worker", "dispatcher", "migrate"}
 STORES = {"postgres", "redis"}
+# What the file itself says, because other lines of it say the same.
+FIXED = {
+    "VNCE_DATABASE_URL",  # the service `postgres`
+    "VNCE_BROKER_URL",  # the service `redis`
+    "VNCE_ALIVE_FILE",  # below the `tmpfs`, where the health check looks
+}
 
 
 @pytest.fixture
@@ -34,6 +43,34 @@ def test_no_secret_has_a_default(
     others = {key: value for key, value in given.items() if key != name}
     with pytest.raises(KeyError, match=f"{name}: set it"):
         compose(others)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("api", Settings),
+        ("migrate", Settings),
+        ("worker", WorkerSettings),
+        ("dispatcher", WorkerSettings),
+    ],
+)
+def test_every_setting_reaches_the_processes_that_know_it(
+    name: str,
+    known: type[Settings],
+    compose: Callable[[dict[str, str]], Any],
+    given: dict[str, str],
+) -> None:
+    variables = {f"VNCE_{field.upper()}" for field in known.model_fields}
+    chosen = {variable: f"the operator's {variable}" for variable in variables}
+    environment = compose(given | chosen)["services"][name]["environment"]
+    passed = {variable for variable, text in chosen.items() if environment.get(variable) == text}
+    assert passed == variables - FIXED
+    assert environment.keys() >= FIXED & variables
+
+
+def test_what_no_operator_has_set_has_the_default_of_the_code(services: dict[str, Any]) -> None:
+    chosen = {name for name in services["api"]["environment"] if name.startswith("VNCE_")}
+    assert chosen == {"VNCE_DATABASE_URL", "VNCE_BROKER_URL", "VNCE_KEY_SECRET"}
 
 
 def test_every_container_is_unprivileged_read_only_and_bounded(
