@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
@@ -10,6 +11,7 @@ from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import to_json
 from worker.cli.progress import board, show_job
 from worker.cli.result_folder import write_files
+from worker.cli.validation import validated
 from worker.client import Client, JsonObject
 from worker.experiment_builders import build_experiment
 from worker.failures import JobFailedError
@@ -17,8 +19,12 @@ from worker.result_files import RESULT
 
 
 def estimate_seconds(body: JsonObject) -> float:
-    """Return about how many seconds of CPU time the experiment that `body` asks for will take."""
-    spec = ExperimentSpec.model_validate(ExperimentJobCreate.model_validate(body).model_dump())
+    """Return about how many seconds of CPU time the experiment that `body` asks for will take.
+
+    Raises `ProblemError` for one that does not fit its schema.
+    """
+    job = validated(TypeAdapter(ExperimentJobCreate), body)
+    spec = ExperimentSpec.model_validate(job.model_dump())
     return sum(part.estimated_seconds for part in build_experiment(spec).parts())
 
 

@@ -4,11 +4,10 @@ import hashlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, assert_never
+from typing import Any, assert_never
 
 import pydantic
 import typer
-from fastapi.exceptions import RequestValidationError
 
 from service.datasets.graph_documents import GroundTruthCreate
 from service.datasets.ground_truth import canonical_edges
@@ -19,11 +18,9 @@ from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import EstimationCreate
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.specs.mixture import MixtureEstimationJobCreate
-from service.problems import ProblemCode, ProblemError
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity, EstimationResult
-from service.validation_items import validation_items
 from vnce_engine.result import FitStep
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices, job_document
@@ -33,6 +30,7 @@ from worker.cli.progress import board
 from worker.cli.result_folder import write_result
 from worker.cli.summary import exit_code, print_summary
 from worker.cli.truth_file import read_truth_file
+from worker.cli.validation import validated
 from worker.client import JsonObject
 from worker.estimation import EstimationRequest, OnStep, estimate
 from worker.mixture import MixtureRequest, estimate_mixture
@@ -40,8 +38,6 @@ from worker.result_files import RESULT
 from worker.truth import pair
 
 LOCAL = "local"
-
-Model = TypeVar("Model")
 
 
 def fit_file(
@@ -59,7 +55,7 @@ def fit_file(
     Raises `ProblemError` for a table that cannot be read, is larger than `limits` allow or does
     not fit the model, and `JobFailedError` where the numerics allow no result.
     """
-    options = _validated(pydantic.TypeAdapter(ReadOptions), reading)
+    options = validated(pydantic.TypeAdapter(ReadOptions), reading)
     content = path.read_bytes()
     dataset = read_dataset(content, options, limits)
     identity = DatasetIdentity(id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest())
@@ -87,7 +83,7 @@ def fit_file(
 def _job(choices: ModelChoices) -> EstimationJobCreate | MixtureEstimationJobCreate:
     adapter: pydantic.TypeAdapter[EstimationJobCreate | MixtureEstimationJobCreate]
     adapter = pydantic.TypeAdapter(EstimationCreate)
-    return _validated(adapter, job_document(LOCAL, choices))
+    return validated(adapter, job_document(LOCAL, choices))
 
 
 def _work(
@@ -117,20 +113,8 @@ def _work(
 
 
 def _true_edges(path: Path, dataset: ReadDataset) -> list[list[str]]:
-    graph = _validated(pydantic.TypeAdapter(GroundTruthCreate), read_truth_file(path))
+    graph = validated(pydantic.TypeAdapter(GroundTruthCreate), read_truth_file(path))
     return canonical_edges(graph, dataset.table.column_names)
-
-
-def _validated(adapter: pydantic.TypeAdapter[Model], document: JsonObject) -> Model:
-    """Return the validated document; raises `ProblemError` that lists every fault."""
-    try:
-        return adapter.validate_python(document)
-    except pydantic.ValidationError as error:
-        entries = [{**entry, "loc": ("body", *entry["loc"])} for entry in error.errors()]
-        items = validation_items(RequestValidationError(entries, body=document))
-        raise ProblemError(
-            ProblemCode.VALIDATION_FAILED, "An option does not fit:", errors=items
-        ) from error
 
 
 def _print(

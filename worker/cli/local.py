@@ -92,8 +92,9 @@ def reproduce(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A size of the experiment as the API takes it, such as n_data_sets=20 or "
-            'estimators=["vnce","pcd"]; repeatable.',
+            help="A size of the experiment as the API takes it; repeatable. mixture-population "
+            "has n_truths and sample_sizes; graph-recovery has graphs, fractions, n_data_sets and "
+            'estimators, such as n_data_sets=20 or estimators=["vnce","pcd"].',
             show_default=False,
         ),
     ] = None,

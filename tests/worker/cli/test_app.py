@@ -9,7 +9,8 @@ from typer.testing import Result
 from worker.cli.options import EstimatorKind, ModelChoices, job_document
 
 Vnce = Callable[..., Result]
-COMMANDS = ["demo", "fit", "serve", "submit", "wait", "get", "jobs", "cancel", "status"]
+COMMANDS = ["demo", "fit", "serve", "reproduce", "submit", "simulate", "score", "wait", "get"]
+COMMANDS += ["jobs", "cancel", "status"]
 KEY_COMMANDS = ["create", "list", "revoke"]
 DATASET_COMMANDS = ["upload", "list", "show", "delete", "truth"]
 
