@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from service import logs
 from service.database import Database
-from service.jobs import checkpoints, outbox, reaping, removal
+from service.jobs import checkpoints, outbox, places, reaping, removal
 from service.metrics import counters
 from service.workers import presence
 from service.workers.records import ProcessKind
@@ -27,6 +27,8 @@ from worker.settings import WorkerSettings
 
 BATCH_SIZE = 100
 LONGEST_PAUSE_SECONDS = 2.0
+# How often it is told that workers refuse jobs, which few do for one round or two.
+REFUSALS_TOLD_SECONDS = 60.0
 # A broker that is away, hangs, or refuses because it is full.
 BROKER_TROUBLE = (KombuError, RedisError)
 
@@ -43,6 +45,8 @@ class Dispatcher:
         self._settings = settings
         # Whether deleted jobs are left to be removed: then some are in every round.
         self._has_hidden = False
+        # Since when every round has found jobs that workers had refused; None: the last had not.
+        self._refused_since: float | None = None
         self.pulse = Pulse()
 
     def run(self, stopping: threading.Event) -> None:
@@ -57,6 +61,7 @@ class Dispatcher:
                     reap_at = time.monotonic() + self._settings.reaper_seconds
                     self.reap()
                     self.tidy()
+                    self.tell_refusals()
                     self._tell_alive()
                 elif self._has_hidden:
                     self.remove_hidden()
@@ -118,6 +123,27 @@ class Dispatcher:
         """Remove a few of the jobs that were deleted, between which others may write."""
         with self._database.transaction() as session:
             self._has_hidden = removal.remove_hidden(session) > 0
+
+    def tell_refusals(self) -> None:
+        """Warn once a minute while workers refuse jobs that they are sent, for want of a place.
+
+        Seldom one is refused by chance; for a minute they are where this limit is not theirs.
+        """
+        with self._database.snapshot() as session:
+            num_refused = places.num_resting(session)
+        since, now = self._refused_since, time.monotonic()
+        if num_refused == 0:
+            self._refused_since = None
+        elif since is None:
+            self._refused_since = now
+        elif now - since >= REFUSALS_TOLD_SECONDS:
+            self._refused_since = now
+            logger.warning(
+                "workers have no place for %d jobs that they were sent: VNCE_MAX_RUNNING_JOBS is to"
+                " be the same for every process, and is %s here",
+                num_refused,
+                self._settings.max_running_jobs or "not set",
+            )
 
     def _tell_alive(self) -> None:
         if self._settings.alive_file:

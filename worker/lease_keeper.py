@@ -60,6 +60,7 @@ class LeaseKeeper:
         self._stored_progress: Progress | None = None
         self._checkpoint: bytes | None = None
         self._noted_at = time.monotonic()
+        self._checkpoint_seconds = settings.checkpoint_seconds
         self._body_ended = threading.Event()
         # In this thread's context, which names the job in whatever is logged.
         context = contextvars.copy_context()
@@ -76,7 +77,7 @@ class LeaseKeeper:
             objective=step.objective,
         )
         stop_reason = self.stop_reason
-        is_due = time.monotonic() - self._noted_at >= self._settings.checkpoint_seconds
+        is_due = time.monotonic() - self._noted_at >= self._checkpoint_seconds
         if step.journal is not None and (is_due or stop_reason is StopReason.SHUTDOWN):
             self._note_checkpoint(step.journal)
         return stop_reason is not None
@@ -84,14 +85,18 @@ class LeaseKeeper:
     def _note_checkpoint(self, journal: Journal) -> None:
         """Have what the fit has done stored with the next heartbeat.
 
-        Called by the fit's own thread, between whose steps the journal does not change.
+        Called by the fit's own thread, between whose steps the journal does not change. What has
+        grown too large costs the fit less and less: it seldom shrinks again.
         """
-        self._noted_at = time.monotonic()
         data = journal.dump()
-        if len(data) > MOST_CHECKPOINT_BYTES:
-            logger.warning("job %s: %d bytes are no checkpoint", self._claim.job_id, len(data))
+        self._noted_at = time.monotonic()
+        usual_seconds = self._settings.checkpoint_seconds
+        if len(data) <= MOST_CHECKPOINT_BYTES:
+            self._checkpoint, self._checkpoint_seconds = data, usual_seconds
             return
-        self._checkpoint = data
+        if self._checkpoint_seconds == usual_seconds:
+            logger.warning("job %s: %d bytes are no checkpoint", self._claim.job_id, len(data))
+        self._checkpoint_seconds *= 2
 
     def __enter__(self) -> Self:
         self._thread.start()

@@ -269,7 +269,8 @@ def _put_message_back(session: Session, job_id: str) -> None:
     """
     is_missing = ~places.has_unsent_message()
     waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), family.waits(), is_missing)
-    outbox.announce(session, session.scalars(waiting).all())
+    if session.scalar(waiting) is not None:
+        outbox.put_back(session, job_id)
 
 
 def _is_to_be_run(job_id: str) -> tuple[ColumnElement[bool], ...]:

@@ -6,7 +6,7 @@ the claim decides, the message only hints.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.orm import Session
@@ -34,6 +34,12 @@ def announce(session: Session, job_ids: Sequence[str]) -> None:
         session.execute(insert(OutboxRecord), [{"job_id": job_id} for job_id in job_ids])
 
 
+def put_back(session: Session, job_id: str) -> None:
+    """Write the message of a job that was refused for want of a place; it is not sent at once."""
+    in_a_moment = now() + places.REFUSED_SECONDS
+    session.execute(insert(OutboxRecord).values(job_id=job_id, created_at=in_a_moment))
+
+
 def wake(session: Session, job_ids: Sequence[str]) -> None:
     """Write one message a job that waits again, in the session's transaction."""
     announce(session, job_ids)
@@ -49,10 +55,17 @@ def wake(session: Session, job_ids: Sequence[str]) -> None:
 def pending(session: Session, limit: int, most_running: int | None = None) -> list[WakeUp]:
     """Return the oldest messages that no dispatcher is about to send, at most `limit`.
 
-    Of each tenant's waiting jobs no more than have a place: see `places`. On PostgreSQL the
-    messages stay locked until the transaction ends, and another dispatcher passes over them.
+    Of each tenant's waiting jobs no more than have a place, those first that some worker had
+    begun: see `places`. On PostgreSQL the messages stay locked until the transaction ends, and
+    another dispatcher passes over them.
     """
-    used = places.taken(session) if most_running is not None else Counter[str]()
+    used = Counter[str]()
+    order: list[ColumnElement[Any]] = [OutboxRecord.id.expression]
+    if most_running is not None:
+        places.lock_all(session)
+        used = places.taken(session)
+        # One that was handed over has waited before, and has a checkpoint to go on from.
+        order.insert(0, JobRecord.started_at.is_(None))
     rows = session.execute(
         select(
             OutboxRecord.id,
@@ -61,8 +74,8 @@ def pending(session: Session, limit: int, most_running: int | None = None) -> li
             places.needs_one().label("needs_place"),
         )
         .join(JobRecord, JobRecord.id == OutboxRecord.job_id)
-        .where(places.is_unsent(), places.need_not_wait(used, most_running))
-        .order_by(OutboxRecord.id)
+        .where(places.is_unsent(), ~places.rests(), places.need_not_wait(used, most_running))
+        .order_by(*order)
         .limit(limit)
         .with_for_update(of=OutboxRecord, skip_locked=True)
     )

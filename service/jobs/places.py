@@ -3,13 +3,15 @@
 Messages for which their tenant has no place stay in the outbox, so that the queue holds no more
 of a tenant's jobs than may run, and others' jobs pass by those that wait. The claim is what keeps
 the limit: should more messages be on their way than there are places, it refuses the job, whose
-message then comes back to the outbox. Parts of a job count; a job that rests on its parts does not.
+message then comes back to the outbox, to be sent some seconds later: a dispatcher that knows no
+limit, or a higher one, sends it round and round, and is not to keep all workers busy with it. Parts
+of a job count; a job that rests on its parts does not.
 """
 
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, exists, func, or_, select, true
+from sqlalchemy import BigInteger, ColumnElement, exists, func, literal, or_, select, true
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, aliased
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -19,6 +21,10 @@ from service.clock import now
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
+# How long the message of a job that was refused for want of a place rests.
+REFUSED_SECONDS = 5.0
+# What no tenant can be called.
+_ALL_TENANTS = "*"
 
 
 class _LockUntilCommit(FunctionElement[Any]):
@@ -47,6 +53,14 @@ def lock(session: Session, job_id: str) -> None:
     session.execute(tenant).all()
 
 
+def lock_all(session: Session) -> None:
+    """Let other dispatchers wait with their count until the session's transaction ends.
+
+    Two that count at the same moment would else both send a message for the last place.
+    """
+    session.execute(select(_LockUntilCommit(literal(_ALL_TENANTS)))).all()
+
+
 def is_one_free(most: int) -> ColumnElement[bool]:
     """Return the condition that workers hold fewer than `most` other jobs of a job's tenant."""
     other = aliased(JobRecord)
@@ -67,6 +81,21 @@ def is_unsent() -> ColumnElement[bool]:
     """Return the condition that no dispatcher is about to send a message."""
     reserved_until = OutboxRecord.reserved_until
     return or_(reserved_until.is_(None), reserved_until < now())
+
+
+def rests() -> ColumnElement[bool]:
+    """Return the condition that a message is that of a job that was refused a moment ago.
+
+    It was written ahead of its time. If it is by more than a moment, the clock was set back.
+    """
+    written_at = OutboxRecord.created_at
+    return (written_at > now()) & (written_at <= now() + REFUSED_SECONDS)
+
+
+def num_resting(session: Session) -> int:
+    """Return how many jobs were refused a moment ago, for want of a place."""
+    resting = select(func.count()).select_from(OutboxRecord).where(rests())
+    return session.execute(resting).scalar_one()
 
 
 def has_unsent_message() -> ColumnElement[bool]:

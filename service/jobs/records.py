@@ -87,6 +87,7 @@ class OutboxRecord(Record):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
+    # Ahead of its time if the message is to rest until then: `places.rests`.
     created_at: Mapped[float] = mapped_column(default=now())
     # Until then a dispatcher is about to send it, and others pass over it.
     reserved_until: Mapped[float | None]

@@ -232,6 +232,30 @@ def test_a_round_removes_jobs_that_were_deleted(
     assert (jobs_of(NOBODY), jobs_of(DEFAULT_TENANT)) == ([], [kept])
 
 
+def test_it_is_told_that_workers_refuse_what_this_dispatcher_sends(
+    dispatcher: Dispatcher,
+    database: Database,
+    add_job: AddJob,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("worker.dispatcher.REFUSALS_TOLD_SECONDS", 0.05)
+    jobs = [add_job() for _ in range(2)]
+    dispatcher.send_pending()
+    with database.transaction() as session:
+        assert leases.claim(session, jobs[0], 30, most_running=1)
+        assert leases.claim(session, jobs[1], 30, most_running=1) is None
+    dispatcher.tell_refusals()
+    assert not caplog.records
+    time.sleep(0.06)
+    for _ in range(5):
+        dispatcher.tell_refusals()
+    [record] = caplog.records
+    assert "no place for 1 jobs" in record.message
+    assert "VNCE_MAX_RUNNING_JOBS" in record.message
+    assert record.message.endswith("is not set here")
+
+
 def test_the_loop_looks_after_lost_workers_and_stops_when_told_while_messages_never_cease(
     dispatcher: Dispatcher, add_job: AddJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

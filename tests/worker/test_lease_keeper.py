@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -135,6 +136,38 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) == small
     assert "are no checkpoint" in caplog.text
+
+
+def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
+    make_keeper: MakeKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("worker.lease_keeper.MOST_CHECKPOINT_BYTES", 10_000)
+    seconds = 0.0
+    clock = SimpleNamespace(monotonic=lambda: seconds)
+    monkeypatch.setattr("worker.lease_keeper.time", clock)
+    journal = Journal()
+    journal.value(lambda: torch.zeros(10_000))
+    made_at: list[float] = []
+    dump = journal.dump
+
+    def note_and_dump() -> bytes:
+        made_at.append(seconds)
+        return dump()
+
+    monkeypatch.setattr(journal, "dump", note_and_dump)
+    keeper = make_keeper(checkpoint_seconds=20)
+    for _ in range(400):
+        keeper.report(replace(step(0.5), journal=journal))
+        seconds += 1
+    assert made_at == [20, 60, 140, 300]
+    assert caplog.text.count("are no checkpoint") == 1
+    # One that has room again is made as often as any.
+    monkeypatch.setattr("worker.lease_keeper.MOST_CHECKPOINT_BYTES", 2**20)
+    made_at.clear()
+    for _ in range(300):
+        keeper.report(replace(step(0.5), journal=journal))
+        seconds += 1
+    assert made_at == [620, 640, 660, 680]
 
 
 def test_a_checkpoint_that_has_no_room_costs_no_lease(

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, update
 
 from service.clock import now
 from service.database import Database
-from service.jobs import leases, outbox, queue, reaping, repository
+from service.jobs import leases, outbox, places, queue, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 
@@ -39,6 +39,13 @@ def succeed(database: Database, taken: Claim | None) -> None:
 def num_messages(database: Database, job_id: str) -> int | None:
     with database.snapshot() as session:
         return session.scalar(select(func.count()).where(OutboxRecord.job_id == job_id))
+
+
+def rest_is_over(database: Database) -> None:
+    """Let the messages of jobs that were refused have rested."""
+    with database.transaction() as session:
+        rested = OutboxRecord.created_at - places.REFUSED_SECONDS
+        session.execute(update(OutboxRecord).values(created_at=rested))
 
 
 @pytest.fixture
@@ -85,10 +92,67 @@ def test_a_job_without_a_place_is_refused_and_its_message_comes_back(
     assert claim(everyone, jobs[2]) is None
     assert claim(everyone, jobs[2]) is None
     assert num_messages(everyone, jobs[2]) == 1
+    rest_is_over(everyone)
     assert send(everyone) == []
     succeed(everyone, held[0])
     assert send(everyone) == [jobs[2]]
     assert claim(everyone, jobs[2]) is not None
+
+
+def test_a_dispatcher_without_the_limit_does_not_send_refused_jobs_round_and_round(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(4)]
+    assert send(everyone, most=None) == jobs
+    assert [claim(everyone, job_id) is not None for job_id in jobs] == [True, True, False, False]
+    assert send(everyone, most=None) == []
+    # A job that comes later does not wait behind them.
+    other = add_job(tenant="other")
+    assert send(everyone, most=None) == [other]
+    with everyone.snapshot() as session:
+        assert places.num_resting(session) == 2
+    rest_is_over(everyone)
+    with everyone.snapshot() as session:
+        assert places.num_resting(session) == 0
+    assert send(everyone, most=None) == jobs[2:]
+
+
+def test_a_clock_that_is_set_back_keeps_no_message_at_rest(
+    everyone: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    with everyone.transaction() as session:
+        session.execute(update(OutboxRecord).values(created_at=now() + 3600))
+    assert send(everyone) == [job_id]
+
+
+def test_a_job_that_was_handed_over_goes_before_those_that_no_worker_had(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(5)]
+    assert send(everyone) == jobs[:2]
+    held = [claim(everyone, job_id) for job_id in jobs[:2]]
+    assert held[1] is not None
+    with everyone.transaction() as session:
+        assert leases.release(session, jobs[1], held[1].token)
+    assert send(everyone) == [jobs[1]]
+    succeed(everyone, held[0])
+    assert send(everyone) == [jobs[2]]
+
+
+def test_two_dispatchers_at_once_send_no_more_messages_than_there_are_places(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(4)]
+    with ThreadPoolExecutor(1) as pool:
+        with everyone.transaction() as session:
+            first = outbox.reserve(session, 100, 2)
+            second = pool.submit(send, everyone)
+            # It waits to count until the first has told what it takes.
+            with pytest.raises(TimeoutError):
+                second.result(timeout=0.2)
+        assert second.result(timeout=10) == []
+    assert [message.job_id for message in first] == jobs[:2]
 
 
 def test_a_message_comes_back_also_where_the_one_at_hand_is_yet_to_be_deleted(
@@ -103,6 +167,7 @@ def test_a_message_comes_back_also_where_the_one_at_hand_is_yet_to_be_deleted(
     with everyone.transaction() as session:
         outbox.sent(session, [message.id for message in messages])
     assert num_messages(everyone, jobs[2]) == 1
+    rest_is_over(everyone)
     succeed(everyone, held[0])
     assert send(everyone) == [jobs[2]]
 
