@@ -16,6 +16,7 @@ from service.results.formats import GraphFormat
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import EstimationResult
 from service.results.vocabulary import EdgeScore, Figure
+from service.settings import Settings
 
 AddDataset = Callable[..., str]
 NAMES = ["a", "b", "c", "d"]
@@ -26,9 +27,9 @@ NOBODY = Submitter(api_key_id=None, request_id=None)
 
 
 @pytest.fixture
-def database_url(sqlite_url: str) -> str:
-    """Return the database of the client; the SQL is tested on both kinds elsewhere."""
-    return sqlite_url
+def settings(settings: Settings, database_url: str) -> Settings:
+    """Return settings on the database that the results are in."""
+    return settings.model_copy(update={"database_url": database_url})
 
 
 def document() -> dict[str, Any]:

@@ -1,23 +1,14 @@
-"""Results over HTTP."""
+"""Results over HTTP: formats, names, refusals. What a database may do is in `test_reading`."""
 
-import json
 from collections.abc import Callable
 
 import pytest
-from fastapi import Request
 from fastapi.testclient import TestClient
-from sqlalchemy import func, select, update
 
-from service.blobs import BlobChunkRecord, BlobRecord
-from service.clock import now
 from service.database import Database
-from service.expire import expire
 from service.jobs import leases
 from service.problems import ProblemCode, ProblemItem, problem_document
-from service.results.downloads import send_artefact
 from service.results.formats import GraphFormat
-from service.results.outcome import Outcome
-from service.results.records import ResultRecord
 
 AddJob = Callable[..., str]
 # Every address below a result, with the artefact behind it.
@@ -41,26 +32,10 @@ FILES = (
 PARTS = ["", "/graph", *FILES]
 
 
-def refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
-
-
-def test_document_is_what_the_worker_handed_over(
-    client: TestClient, job_id: str, outcome: Outcome
-) -> None:
-    answer = client.get(f"/v1/jobs/{job_id}/result")
-    assert answer.status_code == 200
-    document = json.loads(answer.text, parse_constant=refuse_constant)
-    links = document.pop("links")
-    files = {file["name"]: file for file in document.pop("files")}
-    assert document.pop("job_id") == job_id
-    assert document == outcome.document.model_dump(mode="json")
-    assert links["job"] == f"/v1/jobs/{job_id}"
-    assert set(files) == {artefact.name for artefact in outcome.artefacts}
-    network = files["figures/network.svg"]
-    downloaded = client.get(network["address"])
-    assert downloaded.content == b"figures/network.svg"
-    assert (network["size"], network["media_type"]) == (19, downloaded.headers["content-type"])
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Return a database of the quicker kind: nothing here depends on it."""
+    return sqlite_url
 
 
 @pytest.mark.parametrize("has_truth", [False, True])
@@ -205,17 +180,6 @@ def test_wrong_parameter_is_named(
     assert answer.json()["errors"][0]["parameter"] == parameter
 
 
-def test_edges_come_ranked_with_the_rule_that_selects_them(
-    client: TestClient, job_id: str, outcome: Outcome
-) -> None:
-    page = client.get(f"/v1/jobs/{job_id}/result/graph").json()
-    assert page["names"] == outcome.document.names
-    assert page["edge_rule"]["threshold"] == 0.1
-    assert page["next_cursor"] is None
-    assert [edge.pop("rank") for edge in page["edges"]] == [1, 2, 3, 4, 5, 6]
-    assert page["edges"] == [vars(edge) for edge in outcome.edges]
-
-
 @pytest.mark.parametrize(
     ("query", "ranks"),
     [
@@ -229,17 +193,6 @@ def test_edges_come_ranked_with_the_rule_that_selects_them(
 def test_edges_are_filtered(client: TestClient, job_id: str, query: str, ranks: list[int]) -> None:
     page = client.get(f"/v1/jobs/{job_id}/result/graph?{query}").json()
     assert [edge["rank"] for edge in page["edges"]] == ranks
-
-
-def test_walk_over_pages_meets_every_edge_once(client: TestClient, job_id: str) -> None:
-    ranks: list[int] = []
-    cursor: str | None = "0"
-    while cursor is not None:
-        address = f"/v1/jobs/{job_id}/result/graph?limit=4&cursor={cursor}"
-        page = client.get(address).json()
-        ranks.extend(edge["rank"] for edge in page["edges"])
-        cursor = page["next_cursor"]
-    assert ranks == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("part", ["/roc", "/roc?score=precision", "/figures/roc.svg"])
@@ -287,38 +240,3 @@ def test_result_of_a_failed_job_says_why(
     assert answer.json()["code"] == "job-failed"
     assert "Leave c out." in answer.json()["detail"]
     assert answer.json()["errors"] == [item.model_dump()]
-
-
-def test_result_that_is_no_longer_kept_is_gone(
-    client: TestClient, database: Database, job_id: str
-) -> None:
-    assert expire(database, days=1) == 0
-    with database.transaction() as session:
-        session.execute(update(ResultRecord).values(created_at=now() - 2 * 86_400))
-    assert expire(database, days=1) == 1
-    answers = [client.get(f"/v1/jobs/{job_id}/result{part}") for part in PARTS]
-    assert {answer.status_code for answer in answers} == {410}
-    assert {answer.json()["code"] for answer in answers} == {"result-expired"}
-
-
-def test_deleting_a_job_deletes_every_byte_of_its_result(
-    client: TestClient, database: Database, job_id: str
-) -> None:
-    dataset_id = client.get(f"/v1/jobs/{job_id}").json()["spec"]["dataset_id"]
-    assert client.delete(f"/v1/jobs/{job_id}").status_code == 204
-    with database.snapshot() as session:
-        blobs = session.execute(select(func.count(BlobRecord.id))).scalar_one()
-        chunks = session.execute(select(func.count(BlobChunkRecord.blob_id))).scalar_one()
-    # Those of the data set.
-    assert (blobs, chunks) == (1, 1)
-    assert dataset_id.startswith("ds_")
-
-
-def test_a_small_file_is_sent_whole_though_it_is_deleted_meanwhile(
-    client: TestClient, database: Database, job_id: str
-) -> None:
-    request = Request({"type": "http", "headers": []})
-    answer = send_artefact(request, database, job_id, "precision.csv", as_file=True)
-    assert client.delete(f"/v1/jobs/{job_id}").status_code == 204
-    assert answer.body == b"precision.csv"
-    assert answer.headers["Content-Length"] == str(len(answer.body))

@@ -18,19 +18,6 @@ from service.results.repository import EdgeFilter
 from service.results.schemas import EstimationResult
 
 
-@pytest.fixture
-def database_url(request: pytest.FixtureRequest) -> str:
-    """Return the URL of a fresh database of the kind that the test names."""
-    return str(request.getfixturevalue(request.param))
-
-
-BOTH = pytest.mark.parametrize(
-    "database_url",
-    ["sqlite_url", pytest.param("postgres_url", marks=pytest.mark.integration)],
-    indirect=True,
-)
-
-
 def finish(database: Database, job_id: str, token: str, outcome: Outcome) -> None:
     with database.transaction() as session:
         assert leases.succeed(session, job_id, token)
@@ -42,7 +29,6 @@ def count(database: Database, record: type) -> int:
         return session.execute(select(func.count()).select_from(record)).scalar_one()
 
 
-@BOTH
 def test_stored_result_is_read_back(database: Database, job_id: str, outcome: Outcome) -> None:
     with database.snapshot() as session:
         result = session.get_one(ResultRecord, job_id)
@@ -54,7 +40,6 @@ def test_stored_result_is_read_back(database: Database, job_id: str, outcome: Ou
     assert count(database, ArtefactRecord) == len(outcome.artefacts)
 
 
-@BOTH
 def test_edges_filter_on_the_size_of_negative_weights(database: Database, job_id: str) -> None:
     with database.snapshot() as session:
         strong = repository.strongest_edges(session, job_id, EdgeFilter(0.4, None), 100, 0)
@@ -63,7 +48,6 @@ def test_edges_filter_on_the_size_of_negative_weights(database: Database, job_id
     assert [edge.rank for edge in weak] == [4, 5]
 
 
-@BOTH
 def test_nothing_is_stored_if_the_transaction_fails(
     database: Database, add_job: Callable[..., str], outcome: Outcome
 ) -> None:
@@ -80,7 +64,6 @@ def test_nothing_is_stored_if_the_transaction_fails(
     assert count(database, ResultRecord) == count(database, EdgeRecord) == 0
 
 
-@BOTH
 def test_removal_leaves_other_results_alone(
     database: Database, job_id: str, scored_job_id: str
 ) -> None:
