@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.linalg import solve_triangular
-from torch.special import ndtri
 
+from vnce_engine.gaps import Gaps
 from vnce_engine.observations import Observations
 
 
@@ -62,29 +63,31 @@ class LogNormal:
         rows, columns = torch.tril_indices(num_columns, num_columns, offset=-1)
         return torch.cat([self.log_mean, self.factor.diagonal().log(), self.factor[rows, columns]])
 
-    def given(self, values: Tensor, observed: Tensor) -> "ConditionalLogNormal":
+    def given(self, log_values: Tensor, gaps: Gaps) -> "ConditionalLogNormal":
         """Return the distribution of each row's missing coordinates given its observed ones.
 
-        Shapes: `values` (..., n, d), of which cells that are not observed are ignored; `observed`
-        bool (n, d). Rows that share a pattern share one Cholesky factor.
+        `log_values` (t, d, n) has the logarithms of t tables that share the mask of `gaps`, rows as
+        columns; of missing cells they are ignored. Rows that share a pattern, whatever their
+        table, share one Cholesky factor.
         """
-        patterns, pattern = torch.unique(observed, dim=0, return_inverse=True)
         precision = self.factor @ self.factor.mT
-        # Each pattern's block of the precision, framed by the identity so that all have one size.
-        missing = (~patterns).to(values.dtype)
-        blocks = precision * missing.unsqueeze(1) * missing.unsqueeze(2)
-        factors = torch.linalg.cholesky(blocks + torch.diag_embed(1 - missing))
-        log_values = torch.where(observed, values, 1.0).log()
-        deviations = torch.where(observed, log_values - self.log_mean, 0.0)
-        pull = torch.where(observed, 0.0, deviations @ precision)
-        factors = factors[pattern]
-        return ConditionalLogNormal(
-            values=values,
-            observed=observed,
-            log_mean=self.log_mean,
-            factors=factors,
-            whitened_pull=_solve(factors, pull, upper=False),
-        )
+        deviations = (log_values - self.log_mean.unsqueeze(1)).where(gaps.observed.mT, 0.0)
+        pull = (precision @ deviations)[:, gaps.column, gaps.row].mT
+        factors, whitened_pull = [], []
+        for group, pull_of_group in zip(gaps.groups, gaps.split(pull), strict=True):
+            blocks = precision[group.patterns.unsqueeze(2), group.patterns.unsqueeze(1)]
+            factors.append(torch.linalg.cholesky(blocks)[group.pattern])
+            whitened_pull.append(solve_triangular(factors[-1], pull_of_group, upper=False))
+        return ConditionalLogNormal(gaps, self.log_mean, tuple(factors), tuple(whitened_pull))
+
+
+class Draws(NamedTuple):
+    """Draws of missing cells, and how dense the family is there."""
+
+    logarithms: Tensor
+    """(p, t, k): of the p missing cells of each of t tables, in the order of their `Gaps`"""
+    log_prob: Tensor
+    """(t, k, n): log density of the cells of each row together; 0 where none is missing"""
 
 
 @dataclass(frozen=True)
@@ -92,64 +95,33 @@ class ConditionalLogNormal:
     """The closed-form conditional of a `LogNormal`, row by row.
 
     With F F' the precision of a row's missing coordinates y = log x, and p the pull of its
-    observed ones, F'(y - m) + F⁻¹ p is a standard normal vector. Completed rows are d wide, so
-    that the model evaluates them as they are; their observed cells are the data's own.
+    observed ones, F'(y - m) + F⁻¹ p is a standard normal vector.
     """
 
-    values: Tensor
-    """(..., n, d)"""
-    observed: Tensor
-    """bool (n, d)"""
+    gaps: Gaps
     log_mean: Tensor
     """m (d,)"""
-    factors: Tensor
-    """F (n, d, d), the identity in the rows and columns of observed coordinates"""
-    whitened_pull: Tensor
-    """F⁻¹ p (..., n, d), 0 where observed"""
+    factors: tuple[Tensor, ...]
+    """F (r, m, m) for each group of r rows with m missing cells"""
+    whitened_pull: tuple[Tensor, ...]
+    """F⁻¹ p (r, m, t) for each group and t tables"""
 
-    def rsample(self, uniforms: Tensor) -> Tensor:
-        """Map uniforms (k, ..., n, d) to completed rows (k, ..., n, d), with gradients.
-
-        Only the uniforms of missing cells are used; they lie strictly between 0 and 1.
-        """
-        normals = torch.where(self.observed, 0.0, ndtri(uniforms))
-        deviations = _solve(self.factors.mT, normals - self.whitened_pull, upper=True)
-        draws = torch.where(self.observed, 0.0, self.log_mean + deviations).exp()
-        return torch.where(self.observed, self.values, draws)
-
-    def log_prob(self, completed: Tensor) -> Tensor:
-        """Return the log density (k, ..., n) of the missing coordinates of completed rows.
-
-        It is 0 for a row without missing cells.
-        """
-        log_values = torch.where(self.observed, 1.0, completed).log()
-        deviations = torch.where(self.observed, 0.0, log_values - self.log_mean)
-        normals = _multiply(self.factors.mT, deviations) + self.whitened_pull
-        num_missing = (~self.observed).sum(dim=-1, dtype=log_values.dtype)
-        # The identity's part of F adds nothing to its log determinant.
-        log_determinant = self.factors.diagonal(dim1=-2, dim2=-1).log().sum(dim=-1)
-        log_normal = log_determinant - 0.5 * math.log(2 * math.pi) * num_missing
-        return log_normal - 0.5 * normals.square().sum(dim=-1) - log_values.sum(dim=-1)
-
-
-def _solve(factors: Tensor, vectors: Tensor, *, upper: bool) -> Tensor:
-    """Solve each row's triangular system (n, d, d) for all of its vectors (..., n, d)."""
-    columns = _as_columns(vectors)
-    return _as_vectors(solve_triangular(factors, columns, upper=upper), vectors.shape)
-
-
-def _multiply(factors: Tensor, vectors: Tensor) -> Tensor:
-    """Multiply each row's matrix (n, d, d) with all of its vectors (..., n, d)."""
-    return _as_vectors(factors @ _as_columns(vectors), vectors.shape)
-
-
-def _as_columns(vectors: Tensor) -> Tensor:
-    """Bring vectors (..., n, d) to (n, d, ...), so that a row's matrix is used once, not copied."""
-    return vectors.reshape(-1, *vectors.shape[-2:]).permute(1, 2, 0)
-
-
-def _as_vectors(columns: Tensor, shape: torch.Size) -> Tensor:
-    return columns.permute(2, 0, 1).reshape(shape)
+    def draw(self, normals: Tensor) -> Draws:
+        """Map standard normals (p, t, k) to k draws of every missing cell, with gradients."""
+        logarithms, log_prob = [normals[:0]], [normals[:0]]
+        means = self.gaps.split(self.log_mean[self.gaps.column])
+        parts = zip(self.factors, self.whitened_pull, means, self.gaps.split(normals), strict=True)
+        for factors, pull, mean, own in parts:
+            white = (own - pull.unsqueeze(-1)).flatten(2)
+            deviations = solve_triangular(factors.mT, white, upper=True).view_as(own)
+            drawn = deviations + mean[..., None, None]
+            log_determinant = factors.diagonal(dim1=1, dim2=2).log().sum(dim=1)
+            log_density = -0.5 * own.square() - drawn - 0.5 * math.log(2 * math.pi)
+            logarithms.append(drawn.flatten(0, 1))
+            log_prob.append(log_density.sum(dim=1) + log_determinant[:, None, None])
+        complete = normals.new_zeros(len(self.gaps.observed), *normals.shape[1:])
+        by_row = complete.index_put((self.gaps.incomplete_rows,), torch.cat(log_prob))
+        return Draws(torch.cat(logarithms), by_row.permute(1, 2, 0))
 
 
 def _refuse_zeros(values: Tensor, observed: Tensor) -> None:

@@ -31,8 +31,15 @@ def vnce_objective(log_ratio_data: Tensor, log_ratio_noise: Tensor, nu: float) -
     """
     if not (nu > 0 and math.isfinite(nu)):
         raise ValueError(f"`nu` must be positive and finite, got {nu!r}")
-    log_nu = math.log(nu)
-    log_marginal = torch.logsumexp(log_ratio_noise, dim=0) - math.log(log_ratio_noise.shape[0])
-    data = logsigmoid(log_ratio_data - log_nu).mean()
-    noise = nu * logsigmoid(log_nu - log_marginal).mean()
-    return ObjectiveTerms(data, noise)
+    return ObjectiveTerms(data_term(log_ratio_data, nu), noise_term(log_ratio_noise, nu))
+
+
+def data_term(log_ratio: Tensor, nu: float) -> Tensor:
+    """Return the term of data rows (k, n), which is all that q is optimised by."""
+    return logsigmoid(log_ratio - math.log(nu)).mean()
+
+
+def noise_term(log_ratio: Tensor, nu: float) -> Tensor:
+    """Return the term of noise rows (k, n_noise)."""
+    log_marginal = torch.logsumexp(log_ratio, dim=0) - math.log(log_ratio.shape[0])
+    return nu * logsigmoid(math.log(nu) - log_marginal).mean()

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from vnce_engine import bfgs, truncated_normal
-from vnce_engine.log_normal import ConditionalLogNormal, LogNormal
+from vnce_engine.gaps import Gaps
+from vnce_engine.log_normal import LogNormal
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
-from vnce_engine.objective import vnce_objective
+from vnce_engine.objective import data_term, noise_term, vnce_objective
 from vnce_engine.observations import Observations
 from vnce_engine.progress import FitCancelledError, Progress
+from vnce_engine.quadratic_forms import quadratic_forms
 from vnce_engine.result import FitStatus
 
 NOISE_RATIO = 10
@@ -73,7 +75,8 @@ def fit_paper(
 
     K need not be positive definite, as in the paper; its diagonal is positive by parametrisation.
     `penalty`, a function of K, is subtracted from the objective. BFGS is not scale-free: bring the
-    columns to similar size first. Memory: a matrix of (d² / 2)² numbers, and one of d² a row.
+    columns to similar size first. Memory: a matrix of (d² / 2)² numbers, one of m² for each
+    row with m missing cells, and the completed rows, 5 (1 + 10) n (d + 1) numbers.
 
     `progress` hears of every BFGS iteration, with the number of M-step iterations done. Its journal
     has the start of the present cycle and every evaluation since; an interrupted fit's leads to the
@@ -98,7 +101,6 @@ def fit_paper(
             end_cycle()
             gain = em.improve_family(report)
             gain += em.improve_model(min(step_length, max_iterations - em.num_iterations), report)
-            em.path.append(em.objective())
             if not math.isfinite(em.path[-1]):
                 status = FitStatus.NON_FINITE
             elif gain < OBJECTIVE_TOLERANCE:
@@ -119,23 +121,46 @@ def fit_paper(
 
 
 @dataclass(frozen=True)
-class _Completed:
-    """Rows completed by draws from q, and the part of their log ratio that theta does not enter."""
+class _Tables:
+    """t tables (n, d) whose missing cells are at the same places, rows as columns."""
 
-    rows: Tensor
-    """(k, n, d)"""
-    offset: Tensor
-    """- log q - log p_noise (k, n)"""
+    values: Tensor
+    """(t, d + 1, n), ending in ones, which carry h and c"""
+    log_values: Tensor
+    """(t, d, n)"""
+    log_noise: Tensor
+    """log p_noise of the observed cells (t, n)"""
 
     @classmethod
-    def draw(cls, q: ConditionalLogNormal, uniforms: Tensor, log_noise: Tensor) -> "_Completed":
-        rows = q.rsample(uniforms)
-        offset = -q.log_prob(rows) - log_noise
-        # Noise rows come as (k, nu, n, d), since each mask serves nu of them.
-        return cls(rows.flatten(1, -2), offset.flatten(1))
+    def of(cls, rows: Tensor, observed: Tensor, noise: ProductTruncatedNormal) -> "_Tables":
+        """Take tables (t, n, d)."""
+        values = torch.nn.functional.pad(rows, (0, 1), value=1.0).mT.contiguous()
+        log_values = rows.where(observed, 1.0).log().mT.contiguous()
+        return cls(values, log_values, noise.log_prob(rows, observed))
+
+    def complete(self, family: LogNormal, gaps: Gaps, normals: Tensor) -> "_Completed":
+        """Draw the missing cells by standard normals (p, t, k), with gradients by the family."""
+        drawn = family.given(self.log_values, gaps).draw(normals)
+        rows = self.values.unsqueeze(2).repeat(1, 1, normals.shape[2], 1)
+        rows[:, gaps.column, :, gaps.row] = drawn.logarithms.exp()
+        return _Completed(rows, -drawn.log_prob - self.log_noise.unsqueeze(1))
+
+
+@dataclass(frozen=True)
+class _Completed:
+    """Tables completed by draws from q, and the part of their log ratio without theta."""
+
+    rows: Tensor
+    """(t, d + 1, k, n)"""
+    offset: Tensor
+    """- log q - log p_noise (t, k, n)"""
 
     def log_ratio(self, model: TruncatedGaussian) -> Tensor:
-        return model.log_phi(self.rows) + self.offset
+        """Return log phi - log q - log p_noise (k, t n)."""
+        augmented = model.augmented()
+        log_phi = [quadratic_forms(augmented, table.flatten(1)) for table in self.rows]
+        log_ratio = torch.stack(log_phi).view_as(self.offset) + self.offset
+        return log_ratio.transpose(0, 1).flatten(1)
 
 
 class _VariationalEM:
@@ -157,11 +182,13 @@ class _VariationalEM:
         num_rows, num_columns = observations.values.shape
         self._work = _WORK_PER_CELL * NOISE_RATIO * NUM_DRAWS * num_rows * num_columns
         uniforms = random_uniforms(NOISE_RATIO * num_rows, num_columns, generator)
-        self._noise_values = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
-        self._observations = observations
+        noise_rows = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
+        observed = observations.observed
+        self._gaps = Gaps.of(observed)
+        self._data_table = _Tables.of(observations.values.unsqueeze(0), observed, noise)
+        self._noise_tables = _Tables.of(noise_rows, observed, noise)
+        self._num_columns = num_columns
         self._generator = generator
-        self._log_noise_of_data = noise.log_prob(observations.values, observations.observed)
-        self._log_noise_of_noise = noise.log_prob(self._noise_values, observations.observed)
         self._free_linear = free_linear
         self._penalty = penalty
         self._theta = _theta_at_noise(observations, noise, free_linear)
@@ -193,12 +220,12 @@ class _VariationalEM:
         return [self._theta, self._alpha, self._generator.get_state(), numbers]
 
     def _redraw(self) -> None:
-        """Take new uniforms for the draws from q."""
+        """Take new standard normals for the draws from q."""
         # Without missing cells all draws of a row are alike, and one gives the NCE objective.
-        num_draws = 1 if self._observations.observed.all() else NUM_DRAWS
-        shape = (num_draws, 1 + NOISE_RATIO, *self._observations.values.shape)
-        uniforms = random_uniforms(math.prod(shape[:-1]), shape[-1], self._generator).reshape(shape)
-        self._data_uniforms, self._noise_uniforms = uniforms[:, 0], uniforms[:, 1:]
+        num_draws = NUM_DRAWS if self._gaps.num_cells else 1
+        shape = (self._gaps.num_cells, 1 + NOISE_RATIO, num_draws)
+        normals = torch.randn(shape, dtype=torch.float64, generator=self._generator)
+        self._data_normals, self._noise_normals = normals[:, :1], normals[:, 1:]
         self._set_family(self._alpha)
 
     def model(self) -> TruncatedGaussian:
@@ -208,20 +235,21 @@ class _VariationalEM:
         return self._family(self._alpha)
 
     def objective(self) -> float:
-        model = self.model()
-        return self._objective(model, *self.log_ratios(model)).item()
+        return self._objective(self.model()).item()
 
     def improve_family(self, on_objective: Callable[[float], None]) -> float:
         """Take an E-step, and return what the objective gains by it before noise is drawn from q.
 
         q changes the data term only, until its new noise draws are taken.
         """
+        if not self._gaps.num_cells:
+            return 0.0
         model = self.model()
-        log_ratio_noise = self._noise.log_ratio(model)
+        rest = noise_term(self._noise.log_ratio(model), NOISE_RATIO) - self._penalty_of(model)
 
         def loss(alpha: Tensor) -> Tensor:
             log_ratio_data = self._complete_data(self._family(alpha)).log_ratio(model)
-            return -self._objective(model, log_ratio_data, log_ratio_noise)
+            return -data_term(log_ratio_data, NOISE_RATIO) - rest
 
         info = bfgs.minimise(
             loss,
@@ -235,13 +263,8 @@ class _VariationalEM:
 
     def improve_model(self, max_iterations: int, on_objective: Callable[[float], None]) -> float:
         """Take an M-step up the whole objective with the draws fixed; return what it gains."""
-
-        def loss(theta: Tensor) -> Tensor:
-            model = self._model(theta)
-            return -self._objective(model, *self.log_ratios(model))
-
         info = bfgs.minimise(
-            loss,
+            lambda theta: -self._objective(self._model(theta)),
             self._theta,
             max_iterations=max_iterations,
             on_iteration=lambda loss: on_objective(-loss),
@@ -249,6 +272,7 @@ class _VariationalEM:
         )
         self._theta, self.gradient_norm = info.parameters, info.gradient_norm
         self.num_iterations += info.num_iterations
+        self.path.append(-info.loss)
         return info.improvement
 
     def _keep(self, evaluate: Callable[[], Tensor]) -> Tensor:
@@ -264,30 +288,28 @@ class _VariationalEM:
         """Return log phi - log q - log p_noise of data (k, n) and noise rows (k, nu n)."""
         return self._data.log_ratio(model), self._noise.log_ratio(model)
 
-    def _objective(
-        self, model: TruncatedGaussian, log_ratio_data: Tensor, log_ratio_noise: Tensor
-    ) -> Tensor:
-        terms = vnce_objective(log_ratio_data, log_ratio_noise, NOISE_RATIO)
-        penalty = self._penalty(model.precision) if self._penalty is not None else 0.0
-        return terms.total - penalty
+    def _objective(self, model: TruncatedGaussian) -> Tensor:
+        terms = vnce_objective(*self.log_ratios(model), NOISE_RATIO)
+        return terms.total - self._penalty_of(model)
+
+    def _penalty_of(self, model: TruncatedGaussian) -> Tensor | float:
+        return self._penalty(model.precision) if self._penalty is not None else 0.0
 
     def _set_family(self, alpha: Tensor) -> None:
         self._alpha = alpha
         family = self._family(alpha)
         self._data = self._complete_data(family)
-        q = family.given(self._noise_values, self._observations.observed)
-        self._noise = _Completed.draw(q, self._noise_uniforms, self._log_noise_of_noise)
+        self._noise = self._noise_tables.complete(family, self._gaps, self._noise_normals)
 
     def _complete_data(self, family: LogNormal) -> _Completed:
-        q = family.given(self._observations.values, self._observations.observed)
-        return _Completed.draw(q, self._data_uniforms, self._log_noise_of_data)
+        return self._data_table.complete(family, self._gaps, self._data_normals)
 
     def _family(self, alpha: Tensor) -> LogNormal:
-        return LogNormal.from_vector(alpha, self._observations.num_columns)
+        return LogNormal.from_vector(alpha, self._num_columns)
 
     def _model(self, theta: Tensor) -> TruncatedGaussian:
         """Read theta: logs of K's diagonal, K above it row by row, h if it is free, c."""
-        d = self._observations.num_columns
+        d = self._num_columns
         num_pairs = d * (d - 1) // 2
         log_diagonal, pairs, linear, log_partition = theta.split(
             [d, num_pairs, d if self._free_linear else 0, 1]

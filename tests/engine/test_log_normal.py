@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
+from vnce_engine.gaps import Gaps
 from vnce_engine.log_normal import LogNormal
-from vnce_engine.noise import random_uniforms
 from vnce_engine.observations import Observations
 
 PATTERNS = [
@@ -25,48 +25,51 @@ def row():
     return torch.tensor([0.8, 1.7, 0.4], dtype=torch.float64)
 
 
-def grid_over_missing(row, observed):
-    """Return rows with the missing cells on a grid, and the grid's volume elements."""
-    nodes, weights = np.polynomial.legendre.leggauss(120)
-    # Eight or more spreads of every log coordinate on either side.
-    log_values, weights = torch.from_numpy(12 * nodes), torch.from_numpy(12 * weights)
-    num_missing = int((~observed).sum())
-    points = torch.cartesian_prod(*[log_values] * num_missing).reshape(-1, num_missing).exp()
-    volume = torch.cartesian_prod(*[weights] * num_missing).reshape(-1, num_missing).prod(dim=1)
-    rows = row.repeat(len(points), 1)
-    rows[:, ~observed] = points
-    return rows, volume * points.prod(dim=1)
-
-
-def joint_log_prob(family, rows):
-    nothing = torch.zeros(1, 3, dtype=torch.bool)
-    return family.given(torch.ones(1, 3, dtype=torch.float64), nothing).log_prob(rows.unsqueeze(1))[
-        :, 0
-    ]
-
-
-def test_the_joint_density_is_the_normal_density_of_the_logarithms(family, row):
+def normal_of_logarithms(family, columns):
+    """Return the marginal normal distribution of the logarithms of some columns."""
     covariance = torch.linalg.inv(family.factor @ family.factor.mT)
-    normal = torch.distributions.MultivariateNormal(family.log_mean, covariance)
-
-    expected = normal.log_prob(row.log()) - row.log().sum()
-
-    assert joint_log_prob(family, row.unsqueeze(0)).item() == pytest.approx(
-        expected.item(), rel=1e-12
+    return torch.distributions.MultivariateNormal(
+        family.log_mean[columns], covariance[columns][:, columns]
     )
+
+
+def standard_normals(seed, *shape):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def given(family, rows, observed):
+    """Condition on tables (t, n, d) with one mask (n, d)."""
+    return family.given(rows.where(observed, 1.0).log().mT, Gaps.of(observed))
 
 
 @pytest.mark.parametrize("observed", PATTERNS, ids=str)
 def test_conditional_density_is_the_joint_over_its_marginal(family, row, observed):
-    rows, volume = grid_over_missing(row, observed)
-    joint = joint_log_prob(family, rows).exp()
-    marginal = (joint * volume).sum()
-    conditional = family.given(row.unsqueeze(0), observed.unsqueeze(0))
+    k = 50
+    draws = given(family, row.expand(1, 1, 3), observed.unsqueeze(0)).draw(
+        standard_normals(0, int((~observed).sum()), 1, k)
+    )
+    logarithms = row.log().repeat(k, 1)
+    logarithms[:, ~observed] = draws.logarithms[:, 0].mT
+    joint = normal_of_logarithms(family, torch.arange(3)).log_prob(logarithms)
+    marginal = normal_of_logarithms(family, observed.nonzero()[:, 0]).log_prob(row[observed].log())
 
-    found = conditional.log_prob(rows.unsqueeze(1))[:, 0].exp()
+    expected = joint - marginal - logarithms[:, ~observed].sum(dim=1)
 
-    assert found.numpy() == pytest.approx((joint / marginal).numpy(), rel=1e-9, abs=1e-12)
-    assert (found * volume).sum().item() == pytest.approx(1, rel=1e-9)
+    assert draws.log_prob[0, :, 0].numpy() == pytest.approx(expected.numpy(), rel=1e-10)
+
+
+def test_a_row_without_observed_cells_has_the_joint_density(family):
+    nothing = torch.zeros(1, 3, dtype=torch.bool)
+    draws = given(family, torch.ones(1, 1, 3, dtype=torch.float64), nothing).draw(
+        standard_normals(0, 3, 1, 50)
+    )
+    logarithms = draws.logarithms[:, 0].mT
+
+    expected = normal_of_logarithms(family, torch.arange(3)).log_prob(logarithms)
+
+    assert draws.log_prob[0, :, 0].numpy() == pytest.approx(
+        (expected - logarithms.sum(dim=1)).numpy(), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("observed", PATTERNS, ids=str)
@@ -79,18 +82,18 @@ def test_draws_have_the_conditional_moments_of_the_logarithms(family, row, obser
     ).mT
     mean = family.log_mean[missing] + gain @ (row.log() - family.log_mean)[observed]
     variance = covariance[missing][:, missing] - gain @ covariance[observed][:, missing]
-    uniforms = random_uniforms(n, 3, torch.Generator().manual_seed(0)).unsqueeze(1)
+    normals = standard_normals(0, int(missing.sum()), 1, n)
 
-    draws = family.given(row.unsqueeze(0), observed.unsqueeze(0)).rsample(uniforms)[:, 0]
+    logs = (
+        given(family, row.expand(1, 1, 3), observed.unsqueeze(0)).draw(normals).logarithms[:, 0].mT
+    )
 
-    logs = draws[:, missing].log()
     diagonal = variance.diagonal()
     assert ((logs.mean(dim=0) - mean).abs() < 5 * (diagonal / n).sqrt()).all()
     # The sample covariance of normals has variance (v_ii v_jj + v_ij²) / n.
     error = logs.mT.cov().reshape(variance.shape) - variance
     standard_error = ((torch.outer(diagonal, diagonal) + variance.square()) / n).sqrt()
     assert (error.abs() < 5 * standard_error).all()
-    assert (draws[:, observed] == row[observed]).all()
 
 
 @pytest.fixture
@@ -104,60 +107,59 @@ def table():
 
 
 def test_rows_of_mixed_patterns_give_what_each_gives_alone(family, table):
-    uniforms = random_uniforms(4 * 12, 3, torch.Generator().manual_seed(1)).reshape(4, 12, 3)
-    together = family.given(table.values, table.observed)
-    draws = together.rsample(uniforms)
-    log_prob = together.log_prob(draws)
+    gaps = Gaps.of(table.observed)
+    normals = standard_normals(1, gaps.num_cells, 1, 4)
+    together = given(family, table.values.unsqueeze(0), table.observed).draw(normals)
 
     for i in range(12):
-        alone = family.given(table.values[i : i + 1], table.observed[i : i + 1])
-        one = alone.rsample(uniforms[:, i : i + 1])
-        assert one.numpy() == pytest.approx(draws[:, i : i + 1].numpy(), rel=1e-13)
-        assert alone.log_prob(one).numpy() == pytest.approx(
-            log_prob[:, i : i + 1].numpy(), abs=1e-12
+        own = gaps.row == i
+        alone = given(family, table.values[None, i : i + 1], table.observed[i : i + 1]).draw(
+            normals[own]
+        )
+        assert alone.logarithms.numpy() == pytest.approx(
+            together.logarithms[own].numpy(), rel=1e-12
+        )
+        assert alone.log_prob.numpy() == pytest.approx(
+            together.log_prob[..., i : i + 1].numpy(), abs=1e-12
         )
 
 
 def test_several_tables_may_share_one_mask(family, table):
-    generator = torch.Generator().manual_seed(2)
-    tables = random_uniforms(2 * 12, 3, generator).reshape(2, 12, 3)
-    uniforms = random_uniforms(4 * 2 * 12, 3, generator).reshape(4, 2, 12, 3)
-    together = family.given(tables, table.observed)
-    draws = together.rsample(uniforms)
+    tables = standard_normals(2, 2, 12, 3).exp()
+    normals = standard_normals(3, Gaps.of(table.observed).num_cells, 2, 4)
+    together = given(family, tables, table.observed).draw(normals)
 
     for i in range(2):
-        alone = family.given(tables[i], table.observed)
-        one = alone.rsample(uniforms[:, i])
-        assert one.numpy() == pytest.approx(draws[:, i].numpy(), rel=1e-13)
-        expected = together.log_prob(draws)[:, i].numpy()
-        assert alone.log_prob(one).numpy() == pytest.approx(expected, abs=1e-12)
+        alone = given(family, tables[i : i + 1], table.observed).draw(normals[:, i : i + 1])
+        assert alone.logarithms.numpy() == pytest.approx(
+            together.logarithms[:, i : i + 1].numpy(), rel=1e-12
+        )
+        assert alone.log_prob.numpy() == pytest.approx(
+            together.log_prob[i : i + 1].numpy(), abs=1e-12
+        )
 
 
-def test_a_complete_row_has_nothing_to_draw_and_density_one(family):
-    row = torch.tensor([[0.5, 0.0, 2.0]], dtype=torch.float64)
-    conditional = family.given(row, torch.ones(1, 3, dtype=torch.bool))
-    draws = conditional.rsample(random_uniforms(2, 3, torch.Generator()).unsqueeze(1))
+def test_a_complete_table_has_nothing_to_draw_and_density_one(family):
+    rows = torch.tensor([[[0.5, 0.0, 2.0]]], dtype=torch.float64)
 
-    assert (draws == row).all()
-    assert (conditional.log_prob(draws) == 0).all()
+    draws = given(family, rows, torch.ones(1, 3, dtype=torch.bool)).draw(
+        standard_normals(0, 0, 1, 2)
+    )
+
+    assert draws.logarithms.shape == (0, 1, 2)
+    assert torch.equal(draws.log_prob, torch.zeros(1, 2, 1, dtype=torch.float64))
 
 
 def test_draws_and_their_density_move_with_the_parameters(family, table):
-    uniforms = random_uniforms(2 * 12, 3, torch.Generator().manual_seed(1)).reshape(2, 12, 3)
+    normals = standard_normals(1, Gaps.of(table.observed).num_cells, 1, 2)
     vector = family.to_vector().requires_grad_()
 
     def draw(vector):
-        return (
-            LogNormal.from_vector(vector, 3).given(table.values, table.observed).rsample(uniforms)
-        )
-
-    def density_of_own_draws(vector):
-        q = LogNormal.from_vector(vector, 3).given(table.values, table.observed)
-        return q.log_prob(q.rsample(uniforms))
+        q = given(LogNormal.from_vector(vector, 3), table.values.unsqueeze(0), table.observed)
+        return tuple(q.draw(normals))
 
     assert torch.autograd.gradcheck(draw, vector)
-    assert torch.autograd.gradcheck(density_of_own_draws, vector)
-    (gradient,) = torch.autograd.grad(draw(vector).log().square().sum(), vector)
+    (gradient,) = torch.autograd.grad(draw(vector)[0].square().sum(), vector)
     assert (gradient != 0).all()
 
 
