@@ -1,6 +1,7 @@
 """Gibbs sampling of a Gaussian truncated to the positive orthant, many chains at a time."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,29 +43,72 @@ def sample_truncated_gaussian(
             raise ValueError(f"`{name}` must be at least {least}, got {value}")
     num_chains = min(n, _MAX_CHAINS)
     state = np.zeros((precision.shape[0], num_chains))
-    for _ in range(burn_in):
-        sweep(state, precision, linear, rng)
+    sweep(state, precision, linear, rng, burn_in)
     blocks = []
     for _ in range(math.ceil(n / num_chains)):
-        for _ in range(thinning):
-            sweep(state, precision, linear, rng)
+        sweep(state, precision, linear, rng, thinning)
         blocks.append(state.T.copy())
     return np.concatenate(blocks)[:n]
 
 
 def sweep(
-    state: FloatArray, precision: FloatArray, linear: FloatArray, rng: np.random.Generator
+    state: FloatArray,
+    precision: FloatArray,
+    linear: FloatArray,
+    rng: np.random.Generator,
+    num_sweeps: int = 1,
 ) -> None:
-    """Redraw every coordinate of every chain, in place, given the chain's other coordinates.
+    """Redraw every coordinate of every chain `num_sweeps` times, given the chain's others.
 
-    `state` is (d, number of chains): the transposed layout keeps a coordinate contiguous.
+    `state` is (d, number of chains), and is overwritten: the transposed layout keeps a coordinate
+    contiguous. Sweeps go on in units in which every conditional variance is 1, a line of ones below
+    the state for the linear term, so that a coordinate takes six calls on its line and no more.
     """
-    sigma = 1 / np.sqrt(np.diagonal(precision))
-    # A survival probability of 0 would be a draw at infinity.
-    survival = np.maximum(rng.random(state.shape), 2.0**-54)
-    for i in range(state.shape[0]):
-        pull = linear[i] - precision[i] @ state + precision[i, i] * state[i]
-        state[i] = sigma[i] * _excess(survival[i], -sigma[i] * pull)
+    sigma = 1 / np.sqrt(np.diagonal(precision))[:, np.newaxis]
+    weights = np.concatenate([-precision * sigma * sigma.T, linear[:, np.newaxis] * sigma], axis=1)
+    np.fill_diagonal(weights, 0.0)
+    standard = np.concatenate([state / sigma, np.ones((1, state.shape[1]))])
+    for _ in range(num_sweeps):
+        # A survival probability of 0 would be a draw at infinity.
+        survival = np.maximum(rng.random(state.shape), 2.0**-54)
+        start = standard.copy()
+        # Beyond the tail numbers may become infinite, and the sweep is done again.
+        with np.errstate(invalid="ignore"):
+            lowest = _redraw(standard, weights, survival, _write_body_excess)
+        if not lowest >= -_TAIL_ALPHA:
+            standard = start
+            _redraw(standard, weights, survival, _write_excess)
+    np.multiply(standard[:-1], sigma, out=state)
+
+
+# Writes draws of t - alpha >= 0, for t standard normal truncated to t >= alpha, into the last
+# argument. Takes -alpha and survival probabilities.
+_WriteExcess = Callable[[FloatArray, FloatArray, FloatArray], None]
+
+
+def _redraw(
+    standard: FloatArray, weights: FloatArray, survival: FloatArray, write_excess: _WriteExcess
+) -> float:
+    """Redraw each line of `standard` (d + 1, chains) but the last; return the least -alpha."""
+    pulls = np.empty_like(survival)
+    lines = standard[:-1]
+    for weight, pull, probability, line in zip(weights, pulls, survival, lines, strict=True):
+        np.dot(weight, standard, out=pull)
+        write_excess(pull, probability, line)
+    # Rounding may have left a draw a little below its limit.
+    np.maximum(lines, 0.0, out=lines)
+    return float(pulls.min())
+
+
+def _write_body_excess(pull: FloatArray, survival: FloatArray, out: FloatArray) -> None:
+    ndtr(pull, out=out)
+    np.multiply(out, survival, out=out)
+    ndtri(out, out=out)
+    np.subtract(pull, out, out=out)
+
+
+def _write_excess(pull: FloatArray, survival: FloatArray, out: FloatArray) -> None:
+    out[:] = _excess(survival, -pull)
 
 
 def draw_conditional(pull: FloatArray, variance: float, uniforms: FloatArray) -> FloatArray:

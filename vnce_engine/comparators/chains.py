@@ -94,8 +94,7 @@ class ModelChains:
 
     def sweep(self, parameters: Parameters, num_sweeps: int = 1) -> None:
         """Redraw every coordinate of every chain `num_sweeps` times."""
-        for _ in range(num_sweeps):
-            sweep(self.state, parameters.precision, parameters.linear, self._rng)
+        sweep(self.state, parameters.precision, parameters.linear, self._rng, num_sweeps)
 
     def moments(self) -> Moments:
         """Return the statistics of the chains' present states."""
