@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vnce_engine import truncated_normal
-from vnce_engine.gibbs import sample_truncated_gaussian
+from vnce_engine.gibbs import sample_truncated_gaussian, sweep
 from vnce_engine.simulate import ring_precision
 
 
@@ -85,6 +85,31 @@ def test_independent_coordinates_are_univariate_truncated_normals(alpha):
     assert abs(x.mean() - mean.item()) < 5 * math.sqrt(variance.item() / n)
     # The kurtosis is at most 9, an exponential's: a squared deviation varies by 8 variance².
     assert abs(x.var() / variance.item() - 1) < 5 * math.sqrt(8 / n)
+
+
+def test_a_chain_in_the_far_tail_leaves_the_others_draws_as_they_were():
+    precision, linear = np.array([[1.0, 8.0], [8.0, 65.0]]), np.zeros(2)
+    near = np.array([[0.3, 0.1, 0.5], [0.1, 0.2, 0.0]])
+    far = near.copy()
+    # alpha of the first chain's first coordinate is 8 times 50, where the tail's mass is no number.
+    far[1, 0] = 50.0
+    for state in (near, far):
+        sweep(state, precision, linear, np.random.default_rng(0))
+
+    assert far[:, 1:] == pytest.approx(near[:, 1:], rel=1e-12)
+    # It is drawn from about an exponential of mean 1 / alpha there.
+    assert 0 < far[0, 0] < 40 / 400
+
+
+def test_many_sweeps_at_once_are_as_many_sweeps():
+    precision, linear = np.array([[1.0, 0.4], [0.4, 1.5]]), np.array([0.3, -0.2])
+    together, apart = np.zeros((2, 4)), np.zeros((2, 4))
+    sweep(together, precision, linear, np.random.default_rng(0), 3)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        sweep(apart, precision, linear, rng)
+
+    assert together == pytest.approx(apart, rel=1e-12)
 
 
 def test_rows_a_thinning_apart_are_uncorrelated_on_a_ring():
