@@ -3,8 +3,6 @@
 import uvicorn
 from starlette.types import ASGIApp
 
-from service.http_protocol import BoundedHttpToolsProtocol
-
 
 def configuration(
     app: ASGIApp, *, graceful_seconds: int, host: str = "127.0.0.1", port: int = 8000
@@ -17,7 +15,9 @@ def configuration(
         app,
         host=host,
         port=port,
-        http=BoundedHttpToolsProtocol,
+        # Strict and bounded by itself; what uvicorn takes where it is installed is quicker, and is
+        # neither: see decision 18.
+        http="h11",
         # Nothing here is a web socket, and a request that asks to become one stays what it is.
         ws="none",
         # We log requests ourselves.

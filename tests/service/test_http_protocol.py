@@ -1,6 +1,5 @@
 """What no application sees: requests that are none, or without an end, at a real server."""
 
-import json
 import select
 import socket
 from collections.abc import Callable, Iterator
@@ -8,10 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from service.http_protocol import MOST_HEAD_BYTES
-
 pytestmark = pytest.mark.integration
 
+MOST_HEAD_BYTES = 64 * 1024
 # The bound, and what one read of the server may bring beyond it.
 MOST_KEPT = MOST_HEAD_BYTES + 2**18
 PIECES_BYTES = 2**15
@@ -38,33 +36,26 @@ def connection(serve: Callable[[object], int]) -> Iterator[socket.socket]:
         yield connected
 
 
-def answer(connection: socket.socket) -> tuple[bytes, bytes]:
-    """Return the first lines and the body of what the server says before it hangs up."""
+def answer(connection: socket.socket) -> bytes:
+    """Return what the server says before it hangs up."""
     said = b""
     while chunk := connection.recv(2**16):
         said += chunk
-    head, _, body = said.partition(b"\r\n\r\n")
-    return head, body
+    return said
 
 
-def assert_refused(connection: socket.socket, what: str) -> None:
-    head, body = answer(connection)
-    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-    assert b"Content-Type: application/problem+json" in head
-    assert b"X-Content-Type-Options: nosniff" in head
-    problem = json.loads(body)
-    assert (problem["status"], problem["code"]) == (400, "invalid-request")
-    assert what in problem["detail"]
+def assert_refused(connection: socket.socket) -> None:
+    said = answer(connection)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1") == 1
 
 
 @pytest.mark.parametrize(
     "nonsense", [b"good morning\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01"]
 )
-def test_what_is_no_request_is_answered_with_a_problem(
-    connection: socket.socket, nonsense: bytes
-) -> None:
+def test_what_is_no_request_is_refused(connection: socket.socket, nonsense: bytes) -> None:
     connection.sendall(nonsense)
-    assert_refused(connection, "Invalid HTTP request")
+    assert_refused(connection)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +80,7 @@ def test_a_head_without_an_end_is_refused(
         assert num_bytes < MOST_KEPT
         connection.sendall(piece * (PIECES_BYTES // len(piece)))
         num_bytes += PIECES_BYTES
-    assert_refused(connection, "at most 65536 bytes")
+    assert_refused(connection)
 
 
 def test_a_long_head_and_any_body_are_let_through(connection: socket.socket) -> None:
@@ -97,7 +88,7 @@ def test_a_long_head_and_any_body_are_let_through(connection: socket.socket) -> 
     head = REQUEST + long + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunks = b"400\r\n" + b"a" * 1024 + b"\r\n"
     connection.sendall(head + chunks * 1024 + b"0\r\nX-Trailer: a\r\n\r\n")
-    assert answer(connection)[1] == b"7\r\n1048576\r\n0\r\n\r\n"
+    assert answer(connection).endswith(b"7\r\n1048576\r\n0\r\n\r\n")
 
 
 def test_requests_of_one_connection_are_bounded_one_by_one(connection: socket.socket) -> None:
@@ -109,10 +100,16 @@ def test_requests_of_one_connection_are_bounded_one_by_one(connection: socket.so
 
 
 @pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
-def test_a_request_that_offers_another_protocol_is_answered_in_this_one(
+def test_a_request_that_offers_another_protocol_is_one_request_in_this_one(
     connection: socket.socket, protocol: bytes
 ) -> None:
-    offer = b"Connection: Upgrade\r\nUpgrade: " + protocol + b"\r\nContent-Length: 2\r\n\r\nab"
-    connection.sendall(REQUEST + offer)
+    body = b"GET /other HTTP/1.1\r\nHost: here\r\n\r\n"
+    offer = b"Connection: Upgrade\r\nUpgrade: " + protocol + b"\r\n"
+    length = b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n"
+    connection.sendall(REQUEST + offer + length)
+    select.select([connection], [], [], 0.1)
+    connection.sendall(body)
     connection.shutdown(socket.SHUT_WR)
-    assert b"200 OK" in answer(connection)[0]
+    said = answer(connection)
+    assert said.count(b"HTTP/1.1 200 ") == 1
+    assert said.count(b"HTTP/1.1") == 1

@@ -39,15 +39,16 @@ def told(
     client: TestClient, database: Database, add_waiting_job: Callable[..., str]
 ) -> dict[str, set[str]]:
     """Return the labels of every sample of a scrape after one job was fitted, by its name."""
-    with database.transaction() as session:
-        for kind in ProcessKind:
-            presence.beat(session, Identity(kind, kind, "host", 1, "1.0"), 1000, None)
     job_id = add_waiting_job()
     with database.transaction() as session:
         claim = leases.claim(session, job_id, lease_seconds=30)
         assert claim is not None
         leases.succeed(session, job_id, claim.token)
     client.get(f"/v1/jobs/{job_id}")
+    # Last: after some seconds without a beat a process is no longer told of.
+    with database.transaction() as session:
+        for kind in ProcessKind:
+            presence.beat(session, Identity(kind, kind, "host", 1, "1.0"), 1000, None)
     families = text_string_to_metric_families(client.get("/metrics").text)
     samples = itertools.chain.from_iterable(family.samples for family in families)
     return {sample.name: set(sample.labels) for sample in samples}
