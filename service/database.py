@@ -36,6 +36,8 @@ SILENCE_SECONDS = 20
 # A process that is frozen or cut off in the middle of a transaction holds its locks no longer: so
 # long all wait who need one, and with the reaper every job.
 UNHEARD_SECONDS = 10
+# Nobody waits longer for a row that somebody else has locked; it is as if the database were away.
+LOCK_SECONDS = 5
 # A connection that has rested longer is tested before it is used.
 TRUSTED_SECONDS = 1.0
 _RESTING_SINCE = "resting since"
@@ -194,23 +196,39 @@ def _test_rested_connections(engine: Engine) -> None:
     event.listen(engine, "checkout", test)
 
 
+# What a session of ours asks of the server, which by itself waits for ever, or for two hours.
+_PATIENCE_OF_POSTGRESQL = {
+    "idle_in_transaction_session_timeout": f"{UNHEARD_SECONDS}s",
+    "lock_timeout": f"{LOCK_SECONDS}s",
+    # A client that is cut off in the middle of a message is no longer waited for either.
+    "tcp_keepalives_idle": f"{SILENCE_SECONDS // 4}",
+    "tcp_keepalives_interval": f"{SILENCE_SECONDS // 4}",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": f"{1000 * SILENCE_SECONDS}",
+}
+
+
 def _configure_postgresql(connection: DBAPIConnection, entry: ConnectionPoolEntry) -> None:
-    # Unless the URL, the role or the server says otherwise; 0 is their word for no limit.
-    limit = "'idle_in_transaction_session_timeout'"
+    wanted = ", ".join(f"('{name}', '{value}')" for name, value in _PATIENCE_OF_POSTGRESQL.items())
     with closing(connection.cursor()) as cursor:
+        # What the URL, the role or the server sets stays.
         cursor.execute(
-            f"SELECT set_config({limit}, '{UNHEARD_SECONDS}s', false)"
-            f" WHERE current_setting({limit}) = '0'"
+            f"SELECT set_config(name, value, false) FROM (VALUES {wanted}) AS wanted (name, value)"
+            " JOIN pg_settings USING (name) WHERE source = 'default'"
         )
     connection.commit()
 
 
-def _on_error(context: ExceptionContext) -> Exception | None:
-    """Say of a connection that was ended for resting in a transaction that it is gone.
+# Ended for resting in a transaction, or for a long one; the server became a standby.
+_GONE = ("25P03", "25P04", "25006")
 
-    The driver has it for an error of the database, and it would be used again.
+
+def _on_error(context: ExceptionContext) -> Exception | None:
+    """Say of a connection that is of no use any more that it is gone.
+
+    The driver has what happened to it for a mistake of ours, and it would be used again.
     """
-    if getattr(context.original_exception, "sqlstate", None) != "25P03":
+    if getattr(context.original_exception, "sqlstate", None) not in _GONE:
         return None
     context.is_disconnect = True
     return OperationalError(

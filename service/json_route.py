@@ -15,6 +15,7 @@ from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
 
 from service.content_coding import refuse_content_coding
 from service.dependencies import get_settings
@@ -95,10 +96,15 @@ async def _read_at_most(request: Request, limit: int) -> None:
     if announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise _too_large(limit)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise _too_large(limit)
+    except ClientDisconnect as error:
+        # Nobody is there to read it; the log is not to call it a mistake of ours.
+        message = f"The body ended after {len(body)} bytes."
+        raise ProblemError(ProblemCode.INVALID_REQUEST, message) from error
     # Where Request.body() keeps what it has read; there is no public way to hand it over.
     request._body = bytes(body)
 

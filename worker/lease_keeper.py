@@ -115,6 +115,14 @@ class LeaseKeeper:
             self._beat()
 
     def _run(self) -> None:
+        try:
+            self._keep()
+        except Exception:
+            # Without its keeper a fit knows no limit, and what it comes to is thrown away.
+            logger.exception("job %s: nothing keeps its lease: ending it", self._claim.job_id)
+            self._end_process()
+
+    def _keep(self) -> None:
         started = beaten = time.monotonic()
         stopped: float | None = None
         while not self._body_ended.wait(TICK_SECONDS):

@@ -98,25 +98,38 @@ def lock(session: Session, job_ids: Collection[str]) -> list[str]:
     Call it before any other lock of the transaction on a job. Of two parts that end at once the
     second then sees both.
     """
+    return _lock(session, job_ids, skip_locked=False)
+
+
+def lock_free(session: Session, job_ids: Collection[str]) -> list[str]:
+    """Lock those jobs that nobody else has locked, as `lock` does; return them.
+
+    For what can be done a moment later as well: a process that hangs while it holds a job keeps
+    nobody waiting who does the work of all.
+    """
+    return _lock(session, job_ids, skip_locked=True)
+
+
+def _lock(session: Session, job_ids: Collection[str], *, skip_locked: bool) -> list[str]:
     parents = session.execute(
         select(JobRecord.id, JobRecord.parent_id).where(JobRecord.id.in_(job_ids))
     ).all()
-    parts = [job_id for job_id, parent_id in parents if parent_id is not None]
     roots = {parent_id or job_id for job_id, parent_id in parents}
-    locked = _lock_in_order(session, JobRecord.id.in_(roots))
-    locked += _lock_in_order(session, JobRecord.id.in_(parts))
+    locked = _lock_in_order(session, JobRecord.id.in_(roots), skip_locked=skip_locked)
+    parts = [job_id for job_id, parent_id in parents if parent_id in set(locked)]
+    locked += _lock_in_order(session, JobRecord.id.in_(parts), skip_locked=skip_locked)
     return [job_id for job_id in locked if job_id in set(job_ids)]
 
 
 def lock_parts(session: Session, parent_id: str) -> list[str]:
     """Lock all parts of a job that is locked already; return their ids in order."""
-    return _lock_in_order(session, JobRecord.parent_id == parent_id)
+    return _lock_in_order(session, JobRecord.parent_id == parent_id, skip_locked=False)
 
 
-def _lock_in_order(session: Session, which: ColumnElement[bool]) -> list[str]:
+def _lock_in_order(session: Session, which: ColumnElement[bool], *, skip_locked: bool) -> list[str]:
     # No key is changed: rows that refer to these may be written meanwhile.
     query = select(JobRecord.id).where(which).order_by(JobRecord.id)
-    return list(session.scalars(query.with_for_update(key_share=True)))
+    return list(session.scalars(query.with_for_update(key_share=True, skip_locked=skip_locked)))
 
 
 def part_ended(session: Session, job_id: str) -> None:

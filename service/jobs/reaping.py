@@ -30,8 +30,8 @@ def requeue_expired(session: Session) -> Reaped:
     It ends cancelled if that was asked for, and failed with `worker-lost` if no attempt is left.
     """
     expired = session.scalars(select(JobRecord.id).where(_has_run_out())).all()
-    # Those whose worker has been heard of while we waited for them are left alone.
-    mine = JobRecord.id.in_(family.lock(session, expired)) & _has_run_out()
+    # Those whose worker has been heard of meanwhile are left alone; so are, for now, held ones.
+    mine = JobRecord.id.in_(family.lock_free(session, expired)) & _has_run_out()
     cancelled = _cancel_expired(session, mine)
     failed = _fail_expired(session, mine)
     job_counts.finished(session, [*cancelled, *failed])
@@ -74,8 +74,8 @@ def resend_stale(session: Session, older_than_seconds: float, num_in_queue: int)
     num_lost = max((num_waiting or 0) - num_in_queue, 0)
     oldest_first = select(JobRecord.id).where(is_stale).order_by(JobRecord.woken_at)
     stale = session.scalars(oldest_first.limit(min(num_lost, _WOKEN_AT_ONCE))).all()
-    # A second reaper waits here, and then finds that they were woken a moment ago.
-    locked = family.lock(session, stale)
+    # Those that a second reaper has at this moment, or has just woken, are left out.
+    locked = family.lock_free(session, stale)
     woken = session.scalars(oldest_first.where(JobRecord.id.in_(locked))).all()
     outbox.wake(session, woken)
     return list(woken)

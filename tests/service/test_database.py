@@ -154,6 +154,9 @@ def test_a_transaction_that_is_forgotten_lets_go_of_its_locks(postgres_url: str)
     with database.snapshot() as session:
         setting = text("SHOW idle_in_transaction_session_timeout")
         assert session.scalar(setting) == f"{UNHEARD_SECONDS}s"
+        # The server's side of a connection to a client that has vanished.
+        assert session.scalar(text("SHOW tcp_keepalives_idle")) == "5"
+        assert session.scalar(text("SHOW tcp_user_timeout")) == "20000"
     database.dispose()
     hasty = Database(f"{postgres_url}?options=-c%20idle_in_transaction_session_timeout%3D200")
     lock = select(func.pg_advisory_xact_lock(1))
@@ -171,6 +174,32 @@ def test_a_transaction_that_is_forgotten_lets_go_of_its_locks(postgres_url: str)
     with hasty.transaction() as session:
         session.execute(lock)
     hasty.dispose()
+
+
+@pytest.mark.integration
+def test_nobody_waits_for_ever_for_what_another_holds(postgres_url: str) -> None:
+    database = Database(f"{postgres_url}?options=-c%20lock_timeout%3D200")
+    lock = select(func.pg_advisory_xact_lock(1))
+
+    def wait_for_it() -> None:
+        with database.transaction() as session:
+            session.execute(lock)
+
+    with database.transaction() as holding:
+        holding.execute(lock)
+        with pytest.raises(UNREACHABLE, match="lock timeout"):
+            wait_for_it()
+    wait_for_it()
+    database.dispose()
+
+
+@pytest.mark.integration
+def test_a_database_that_has_become_a_standby_is_away(postgres_url: str) -> None:
+    database = Database(f"{postgres_url}?options=-c%20default_transaction_read_only%3Don")
+    assert blob_ids(database) == []
+    with pytest.raises(UNREACHABLE, match="read-only transaction"):
+        add_blob(database, "one")
+    database.dispose()
 
 
 @pytest.mark.parametrize("query", ["", "?connect_timeout=2"])

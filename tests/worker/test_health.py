@@ -11,7 +11,9 @@ def test_a_process_that_has_not_touched_its_file_yet_is_not_alive(tmp_path: Path
     assert not is_alive(tmp_path / "alive")
 
 
-@pytest.mark.parametrize(("age", "expected"), [(0, True), (MAX_AGE_SECONDS + 1, False)])
+@pytest.mark.parametrize(
+    ("age", "expected"), [(0, True), (MAX_AGE_SECONDS + 1, False), (-3600, False)]
+)
 def test_the_age_of_the_file_decides(tmp_path: Path, age: float, expected: bool) -> None:
     alive_file = tmp_path / "alive"
     alive_file.touch()

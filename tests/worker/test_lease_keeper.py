@@ -359,3 +359,17 @@ def test_heartbeats_outlast_a_database_that_is_away(
         assert keeper.stop_reason is None
         leaving_database.server.is_away = False
         wait_for(lambda: read_job(claim.job_id).progress)
+
+
+def test_a_fit_whose_keeper_comes_to_grief_is_ended(
+    make_keeper: MakeKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(leases, "heartbeat", fail)
+    has_ended = threading.Event()
+    with make_keeper(end_process=has_ended.set):
+        assert has_ended.wait(10)
+    assert "nothing keeps its lease" in caplog.text
+    assert "not foreseen" in caplog.text

@@ -76,6 +76,21 @@ def test_a_cut_off_upload_is_not_stored(http, port):
     assert num_datasets(http) == 1
 
 
+def test_a_cut_off_submission_is_no_mistake_of_ours(
+    http: httpx.Client, port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = "Content-Type: application/json\r\nContent-Length: 100"
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{{".encode())
+        time.sleep(0.1)
+    counted = 'vnce_http_requests_total{method="POST",route="/v1/jobs",status="400"} 1.0'
+    deadline = time.monotonic() + 10
+    while counted not in http.get("/metrics").text:
+        assert time.monotonic() < deadline, http.get("/metrics").text
+        time.sleep(0.05)
+    assert "Traceback" not in caplog.text
+
+
 def test_others_are_served_while_a_table_is_read(http, monkeypatch):
     is_reading, others_were_served = threading.Event(), threading.Event()
     read = lifecycle.preview

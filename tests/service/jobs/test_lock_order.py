@@ -140,7 +140,6 @@ OPERATIONS: dict[str, Callable[[Session, str, str], object]] = {
     "request its cancellation": lambda session, job_id, _: lifecycle.request_cancellation(
         session, job_id
     ),
-    "reap": lambda session, _, __: reaping.requeue_expired(session),
 }
 
 
@@ -149,9 +148,6 @@ def test_whoever_ends_a_part_holds_no_part_while_it_waits_for_the_parent(
     database: Database, parent_id: str, tokens: dict[str, str], name: str
 ) -> None:
     part, token = next(iter(tokens.items()))
-    if name == "reap":
-        with database.transaction() as session:
-            expire(session)
     with held(database, parent_id):
         waiting = Waiting(database, lambda session: OPERATIONS[name](session, part, token))
         assert are_free(database, list(tokens))
@@ -162,22 +158,40 @@ def test_whoever_locks_many_jobs_waits_for_them_by_their_ids(
     database: Database, parent_id: str, tokens: dict[str, str]
 ) -> None:
     first, *others = sorted(tokens)
-    with database.transaction() as session:
-        expire(session)
     writes: list[Write] = [
-        reaping.requeue_expired,
-        lambda session: reaping.resend_stale(session, -1, num_in_queue=0),
         lambda session: lifecycle.request_cancellation(session, parent_id),
         lambda session: lifecycle.remove(session, parent_id),
     ]
     for write in writes:
-        with database.transaction() as session:
-            # Messages that wait to be sent would keep the jobs from being woken.
-            outbox.sent(session, [message.id for message in outbox.pending(session, 100)])
         with held(database, first):
             waiting = Waiting(database, write)
             assert are_free(database, others)
         waiting.finish()
+
+
+def test_a_reaper_waits_for_no_job_that_is_held_nor_takes_the_parts_of_one(
+    database: Database, parent_id: str, tokens: dict[str, str]
+) -> None:
+    def reap() -> list[str]:
+        with database.transaction() as session:
+            return sorted(reaping.requeue_expired(session).requeued)
+
+    def wake() -> list[str]:
+        with database.transaction() as session:
+            # Messages that wait to be sent keep the jobs from being woken.
+            outbox.sent(session, [message.id for message in outbox.pending(session, 100)])
+            return sorted(reaping.resend_stale(session, -1, num_in_queue=0))
+
+    first, *others = sorted(tokens)
+    with database.transaction() as session:
+        expire(session)
+    with held(database, parent_id):
+        assert reap() == []
+    with held(database, first):
+        assert reap() == others
+    assert reap() == [first]
+    with held(database, first):
+        assert wake() == others
 
 
 def test_a_part_that_stores_its_result_while_its_job_is_cancelled_and_deleted_leaves_nothing(
