@@ -12,6 +12,10 @@ FloatArray = NDArray[np.float64]
 # A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
 _FEW_CELLS = 5
 _FEW_SHARE = 0.02
+# Further above 0, in standard deviations, zero plays no part, and fits in K and h lose digits. Of
+# complete tables, whose exact answer is known, pseudo-likelihood's partial correlations are off by
+# .002 at 20, .09 at 100 and .9 at 300; with gaps VNCE finds no network from some thousands on.
+_FAR = 20.0
 # Squares of values must be numbers, and so must precisions, their inverses.
 _LARGEST = 1e150
 # Names listed in one message before the rest is only counted.
@@ -69,6 +73,16 @@ def column_warnings(
                 tuple(heavy_tailed),
             )
         )
+    if not may_be_negative and (far := [names[int(j)] for j in np.flatnonzero(_is_far(X))]):
+        warnings.append(
+            FitWarning(
+                "far-from-zero-column",
+                f"The mean is more than {_FAR:g} standard deviations above 0 in {listed(far)}: "
+                "zero plays no part there, and estimates may be wrong even where the fit has "
+                "converged. Subtract a lower bound, or fit the model that allows negative values.",
+                tuple(far),
+            )
+        )
     if nearly_constant := [names[j] for j in range(X.shape[1]) if _is_nearly_constant(X[:, j])]:
         warnings.append(
             FitWarning(
@@ -122,6 +136,12 @@ def _is_heavy_tailed(X: FloatArray) -> NDArray[np.bool_]:
     """Return bool (d,): standard deviation above the mean, which an exponential has equal."""
     heavy: NDArray[np.bool_] = np.nanstd(X, axis=0) > np.nanmean(X, axis=0)
     return heavy
+
+
+def _is_far(X: FloatArray) -> NDArray[np.bool_]:
+    """Return bool (d,): mean so many standard deviations above 0 that truncation means nothing."""
+    far: NDArray[np.bool_] = np.nanmean(X, axis=0) > _FAR * np.nanstd(X, axis=0)
+    return far
 
 
 def _is_nearly_constant(column: FloatArray) -> bool:

@@ -163,6 +163,12 @@ def _seed(random_state: RandomState) -> int:
         case None:
             return int(np.random.default_rng().integers(2**63 - 1))
         case _:
+            is_seed = isinstance(random_state, int | np.integer) and random_state >= 0
+            if not is_seed or isinstance(random_state, bool):
+                raise ValueError(
+                    "`random_state` must be None, a whole number of at least 0, a RandomState or "
+                    f"a Generator, got {random_state!r}"
+                )
             # Hashed, so that neighbouring seeds give unrelated streams.
             words = np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)
             return int(words[0] >> 1)

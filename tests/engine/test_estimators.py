@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from vnce_engine import FitStatus, FitStep, TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine import (
+    FitStatus,
+    FitStep,
+    GaussianVNCE,
+    TruncatedGaussianNCE,
+    TruncatedGaussianVNCE,
+)
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,
@@ -240,7 +246,23 @@ def test_a_column_with_heavier_tails_than_the_family_s_is_warned_of_until_it_is_
     assert warned("log1p") == ()
 
 
+def test_a_column_far_above_zero_is_warned_of_where_the_model_ends_at_zero() -> None:
+    frame = pd.DataFrame(table(), columns=list("abcd"))
+    frame["b"] += 40 * frame["b"].std()
+    model = TruncatedGaussianVNCE(**QUICK).fit(frame)
+    (warning,) = [w for w in model.warnings_ if w.code == "far-from-zero-column"]
+    assert warning.columns == ("b",)
+    unbounded = GaussianVNCE(penalty=0.5, random_state=0).fit(frame)
+    assert "far-from-zero-column" not in [w.code for w in unbounded.warnings_]
+
+
 # --- what is refused ---
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "x", [1, 2]])
+def test_a_seed_that_is_none_is_refused_by_its_name(seed: Any) -> None:
+    with pytest.raises(ValueError, match="`random_state` must be"):
+        TruncatedGaussianVNCE(**{**QUICK, "random_state": seed}).fit(table())
 
 
 def spoiled(kind: str) -> pd.DataFrame:
