@@ -45,18 +45,25 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
     """
     coordinates = Coordinates(len(start.linear), free_linear=table.free_linear)
     parts = _Parts(coordinates, table)
+    # In K and h themselves the valley would be as narrow as a column lies far from zero.
+    centre = np.nanmean(table.X, axis=0) if table.free_linear else np.zeros(table.X.shape[1])
 
-    def evaluate(vector: FloatArray) -> tuple[float, FloatArray]:
-        theta = coordinates.read(parts.join(vector))
-        value, slope = objective(theta)
-        return parts.penalised(vector, theta, value, slope)
+    def evaluate(searched: FloatArray) -> tuple[float, FloatArray]:
+        vector = searched * parts.units
+        centred = coordinates.read(parts.join(vector))
+        value, slope = objective(_seen_from(-centre, centred))
+        outer = np.outer(slope.linear, centre)
+        by_centred = Parameters(slope.precision + 0.5 * (outer + outer.T), slope.linear)
+        value, gradient = parts.penalised(vector, centred, value, by_centred)
+        return value, gradient * parts.units
 
+    lower = parts.lower / parts.units
     result = minimize(
         evaluate,
-        parts.split(coordinates.write(start)),
+        parts.split(coordinates.write(_seen_from(centre, start))) / parts.units,
         jac=True,
         method="L-BFGS-B",
-        bounds=parts.bounds,
+        bounds=[(None if np.isinf(low) else low, None) for low in lower],
         options={
             "maxiter": _MAX_ITERATIONS,
             "maxfun": 2 * _MAX_ITERATIONS,
@@ -65,16 +72,21 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
             "ftol": _VALUE_TOLERANCE,
         },
     )
-    at_bound = (result.x <= parts.lower) & (result.jac > 0)
+    at_bound = (result.x <= lower) & (result.jac > 0)
     gradient_norm = float(np.linalg.norm(np.where(at_bound, 0.0, result.jac)))
     # An objective that falls for ever also ends by its own tolerance on the value.
     is_flat = gradient_norm <= _FLAT
     return Minimum(
-        coordinates.read(parts.join(result.x)),
+        _seen_from(-centre, coordinates.read(parts.join(result.x * parts.units))),
         float(result.fun),
         gradient_norm,
         bool(result.success) and bool(np.isfinite(result.fun)) and is_flat,
     )
+
+
+def _seen_from(centre: FloatArray, theta: Parameters) -> Parameters:
+    """Return the same density's K and h for rows measured from a centre (d,)."""
+    return Parameters(theta.precision, theta.linear - theta.precision @ centre)
 
 
 def journalled(objective: Objective, work: int, progress: Progress) -> Objective:
@@ -115,7 +127,10 @@ class _Parts:
             lower[self._pairs] = 0.0
             lower = np.concatenate([lower, np.zeros(len(self._pairs))])
         self.lower = lower
-        self.bounds = [(None if np.isinf(low) else low, None) for low in lower]
+        spread = np.sqrt(table.penalty.inverse_k0.numpy())
+        units = coordinates.write(Parameters(1 / np.outer(spread, spread), 1 / spread))
+        # Of the searched vector: those of columns of variance, or mean square, 1.
+        self.units = np.concatenate([units, units[self._pairs]]) if self._has_kink else units
 
     def split(self, vector: FloatArray) -> FloatArray:
         """Return the searched vector of coordinates (size,)."""

@@ -73,3 +73,19 @@ def test_an_l1_penalty_leaves_exact_zeros(complete_table):
     assert model.precision_[0, 2] == 0
     assert model.precision_[0, 1] > 0
     assert not any(edge.selected for edge in model.edges_ if edge.precision == 0)
+
+
+@pytest.mark.parametrize("distance", [5.0, 100.0, 1000.0])
+def test_far_from_zero_it_is_the_likelihood_of_a_gaussian(distance: float) -> None:
+    # Of an unbounded Gaussian with every pair free both are solved by the empirical moments. The
+    # search ends where its gradient, of columns of variance 1, is below 1e-5.
+    rng = np.random.default_rng(0)
+    mixing = np.eye(5) + 0.3 * rng.normal(size=(5, 5))
+    X = rng.normal(size=(500, 5)) @ mixing.T
+    X += distance * X.std(axis=0) - X.min(axis=0)
+    model = TruncatedGaussianPseudoLikelihood(linear="free", random_state=0).fit(X)
+    precision = np.linalg.inv(np.cov(X.T, bias=True))
+    expected = -precision / np.sqrt(np.outer(np.diag(precision), np.diag(precision)))
+    np.fill_diagonal(expected, 1)
+    assert model.converged_
+    assert model.partial_correlation_ == pytest.approx(expected, abs=1e-3)
