@@ -29,8 +29,8 @@ class GaussianPreconditioner:
     diagonal entry of the curvature, from both sides: exact if the rows' part were diagonal.
     """
 
-    centring: Tensor
-    """(d + 1, d + 1): takes a = (x, 1) to (x - centre, 1)"""
+    centring: Tensor | None
+    """(d + 1, d + 1): takes a = (x, 1) to (x - centre, 1); None where the centre is 0."""
     inverse_factor: Tensor
     """Inverse of the Cholesky factor of M, or of its part without the constant where h is 0."""
     mean: Tensor
@@ -47,11 +47,12 @@ class GaussianPreconditioner:
         """Return the preconditioner for a curvature; `centre` (d,) is 0 unless h is free."""
         moment = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
         squared = torch.zeros_like(moment)
-        centring = torch.eye(len(moment), dtype=moment.dtype, device=moment.device)
+        centring = None
         if centre is not None:
+            centring = torch.eye(len(moment), dtype=moment.dtype, device=moment.device)
             centring[:-1, -1] = -centre
         for draws, weights in curvature.rows:
-            rows = draws if centre is None else centring @ draws
+            rows = draws if centring is None else centring @ draws
             moment.addmm_(rows * weights, rows.mT)
             squares = rows.square()
             squared.addmm_(squares * weights, squares.mT)
@@ -82,14 +83,18 @@ class GaussianPreconditioner:
 
     def centred(self, gradient: Tensor) -> Tensor:
         """Return a gradient (d + 1, d + 1), kept symmetric, for rows measured from the centre."""
-        return _symmetric(self.centring @ gradient @ self.centring.mT)
+        if self.centring is not None:
+            gradient = self.centring @ gradient @ self.centring.mT
+        return _symmetric(gradient)
 
     def about_centre(self, step: Tensor) -> Tensor:
         """Return a step in K (d + 1, d + 1) with the h and c that it takes along.
 
         For rows measured from the centre, K alone moves. Exactly symmetric.
         """
-        return _symmetric(self.centring.mT @ step @ self.centring)
+        if self.centring is not None:
+            step = self.centring.mT @ step @ self.centring
+        return _symmetric(step)
 
     def _with_linear(self, residual: Tensor) -> Tensor:
         """Solve 2 W + tr(W) I - 2 (eᵀWe) eeᵀ = B in whitened coordinates; here e is a unit."""

@@ -77,9 +77,9 @@ def test_means_settle_where_each_factor_is_the_best_given_the_others() -> None:
         assert float(block.cell_mean[cell]) == pytest.approx(float(exact_mean), rel=1e-9)
 
 
-def test_a_sweep_of_a_wide_table_sets_one_column_after_the_other() -> None:
+def test_a_sweep_sets_columns_that_hardly_act_on_each_other_at_once() -> None:
     rng = np.random.default_rng(6)
-    num_columns = 60  # more than are swept between two products with all means
+    num_columns, at_once = 60, 24
     X = np.abs(rng.normal(1.0, 0.7, size=(8, num_columns)))
     X[rng.random(X.shape) < 0.5] = np.nan
     X[:2] = np.abs(rng.normal(1.0, 0.7, size=(2, num_columns)))
@@ -87,11 +87,28 @@ def test_a_sweep_of_a_wide_table_sets_one_column_after_the_other() -> None:
     noise = torch.from_numpy(rng.normal(0, 0.02, size=(num_columns + 1, num_columns + 1)))
     augmented = noise + noise.mT + 2 * torch.eye(num_columns + 1, dtype=torch.float64)
     rows = block.expected_rows(block.cells())
-    for i in range(num_columns):
-        missing = block.column[block.coordinate == i]
-        mu = -(augmented[i] @ rows - augmented[i, i] * rows[i]) / augmented[i, i]
-        rows[i, missing] = truncated_normal.moments(mu, augmented[i, i].rsqrt())[0][missing]
+    for start in range(0, num_columns, at_once):
+        before = rows.clone()
+        for i in range(start, min(start + at_once, num_columns)):
+            missing = block.column[block.coordinate == i]
+            mu = -(augmented[i] @ before - augmented[i, i] * before[i]) / augmented[i, i]
+            rows[i, missing] = truncated_normal.moments(mu, augmented[i, i].rsqrt())[0][missing]
     assert torch.allclose(sweep(block, augmented, 1).rows, rows, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
+def test_sweeps_of_columns_that_all_repel_each_other_never_lower_the_bound(share: float) -> None:
+    num_columns = 12  # at once, they would all rise and fall together for ever
+    X = np.full((4, num_columns), np.nan)
+    X[0], X[1], X[2:, 0] = 0.5, 2.0, 1.0
+    block = block_of(Observations.from_array(X))
+    augmented = torch.eye(num_columns + 1, dtype=torch.float64)
+    augmented[:-1, :-1] += share * (1 - torch.eye(num_columns, dtype=torch.float64))
+    augmented[:-1, -1] = augmented[-1, :-1] = -3.0
+    values = [
+        float(lower_bound(block, augmented, sweep(block, augmented, 1).mu)) for _ in range(30)
+    ]
+    assert all(later >= earlier - 1e-10 for earlier, later in pairwise(values))
 
 
 def test_a_factor_far_in_the_tail_has_its_mean_mass_and_draws() -> None:
