@@ -12,9 +12,9 @@ FloatArray = NDArray[np.float64]
 # A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
 _FEW_CELLS = 5
 _FEW_SHARE = 0.02
-# Further above 0, in standard deviations, zero plays no part, and fits in K and h lose digits. Of
-# complete tables, whose exact answer is known, maximum likelihood by natural gradients with a free h
-# is off by .6 at 100; with gaps VNCE finds no network from some thousands on.
+# Further above 0, in standard deviations, zero plays no part, and fits in K and h lose digits: of
+# complete tables, whose exact answer is known, natural-gradient likelihood with a free h is off by
+# .6 at 100; with gaps VNCE finds no network from some thousands on.
 _FAR = 20.0
 # Squares of values must be numbers, and so must precisions, their inverses.
 _LARGEST = 1e150
