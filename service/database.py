@@ -34,7 +34,7 @@ CONNECT_SECONDS = 5
 # takes longer is none of ours; what it waits for is acknowledged meanwhile all the same.
 SILENCE_SECONDS = 20
 # A process that is frozen or cut off in the middle of a transaction holds its locks no longer: so
-# long all wait who need one, and with the reaper every job.
+# long its job waits for another worker.
 UNHEARD_SECONDS = 10
 # Nobody waits longer for a row that somebody else has locked; it is as if the database were away.
 LOCK_SECONDS = 5

@@ -4,6 +4,7 @@ Automatic differentiation of (A t) * t goes over several more arrays as long as 
 55,000 of 20 columns value and gradient took twice as long.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,9 +16,7 @@ def quadratic_forms(augmented: Tensor, columns: Tensor) -> Tensor:
 
     With the A of `TruncatedGaussian.augmented` and columns that end in 1 it is log phi.
     """
-    # Torch declares no types for what it adds to a Function.
-    forms: Tensor = _QuadraticForms.apply(augmented, columns)  # type: ignore[no-untyped-call]
-    return forms
+    return _apply(augmented, columns)
 
 
 class _QuadraticForms(torch.autograd.Function):
@@ -37,3 +36,7 @@ class _QuadraticForms(torch.autograd.Function):
             -0.5 * weighted @ columns.mT if by_augmented else None,
             -(augmented @ weighted) if by_columns else None,
         )
+
+
+# Torch declares no types for it.
+_apply: Callable[[Tensor, Tensor], Tensor] = _QuadraticForms.apply

@@ -14,7 +14,7 @@ from worker.settings import WorkerSettings
 SETTINGS = WorkerSettings()
 threads.limit(SETTINGS.threads_per_process)
 
-from worker import tasks  # noqa: E402 - loads the numerical libraries, which read the limit once
+from worker import tasks  # noqa: E402 - loads NumPy and torch, which read the limit at import
 
 
 def use_our_logs(**kwargs: Any) -> None:

@@ -102,7 +102,7 @@ def _outcome(
         if not is_storage_full(error):
             return Mistake(traceback=traceback.format_exc())
         return Refusal.of(ProblemError(ProblemCode.STORAGE_FULL, "No room to store the table."))
-    except Exception:  # noqa: BLE001 - a mistake of ours: the API logs it, this process ends unheard
+    except Exception:  # noqa: BLE001 - sent to the API, which logs it; raised, it would be lost
         return Mistake(traceback=traceback.format_exc())
     return Refusal.of(
         too_large(

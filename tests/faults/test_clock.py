@@ -54,7 +54,9 @@ def skew_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the library that shows a process another time of day."""
     compiler = shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
-        pytest.skip("showing a process another time needs Linux, and a C compiler for the library")
+        pytest.skip(
+            "another time is shown by a library that is compiled here: needs Linux and `cc`"
+        )
     folder = tmp_path_factory.mktemp("skew")
     source, library = folder / "skew.c", folder / "skew.so"
     source.write_text(SKEW)

@@ -70,7 +70,9 @@ def test_a_service_that_requires_keys_is_used_with_one_made_in_its_folder(tmp_pa
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(sys.platform != "linux", reason="a tether is Linux's prctl; the docs say so")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux ends a child with its parent (prctl)"
+)
 def test_no_process_outlives_a_launcher_that_was_killed(
     tmp_path: Path, processes_of: ProcessesOf, running: Running
 ) -> None:

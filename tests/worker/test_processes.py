@@ -72,7 +72,9 @@ def test_a_long_log_is_set_aside_at_the_next_start(
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(sys.platform != "linux", reason="a tether is Linux's prctl; the docs say so")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux ends a child with its parent (prctl)"
+)
 def test_a_process_dies_with_a_parent_that_was_killed() -> None:
     code = (
         "import subprocess, sys, time\n"

@@ -37,7 +37,7 @@ def serve(
     ] = False,
 ) -> None:
     """Run the whole service here: API, workers, queue and database, until Ctrl-C."""
-    from worker import embedded  # noqa: PLC0415 - see the module's docstring
+    from worker import embedded  # noqa: PLC0415 - slow to load
 
     def say_ready(service: embedded.RunningService) -> None:
         OUT.print(f"Listening on [bold]{service.url}[/], documented at {service.url}/docs")
@@ -70,8 +70,8 @@ def demo(
 ) -> None:
     """Run the main job end to end: two tables with holes, two estimators, over HTTP."""
     threads.limit(1)
-    from worker.demo import run_demo  # noqa: PLC0415 - see the module's docstring
-    from worker.embedded import ServeError  # noqa: PLC0415 - see the module's docstring
+    from worker.demo import run_demo  # noqa: PLC0415 - slow to load
+    from worker.embedded import ServeError  # noqa: PLC0415 - slow to load
 
     try:
         run_demo(out, OUT)
@@ -126,10 +126,10 @@ def reproduce(
     graph-recovery: Figure 5.
     """
     threads.limit(1)
-    from worker import embedded  # noqa: PLC0415 - see the module's docstring
-    from worker import reproduce as runs  # noqa: PLC0415 - see the module's docstring
-    from worker.cli.connection import connect  # noqa: PLC0415 - see the module's docstring
-    from worker.client import Client  # noqa: PLC0415 - see the module's docstring
+    from worker import embedded  # noqa: PLC0415 - slow to load
+    from worker import reproduce as runs  # noqa: PLC0415 - slow to load
+    from worker.cli.connection import connect  # noqa: PLC0415 - slow to load
+    from worker.client import Client  # noqa: PLC0415 - slow to load
 
     body = {
         "kind": "experiment",
@@ -208,7 +208,7 @@ def fit(
     fit the model, 4 after Ctrl-C.
     """
     threads.limit(1)
-    from worker.cli.fitting import fit_file  # noqa: PLC0415 - see the module's docstring
+    from worker.cli.fitting import fit_file  # noqa: PLC0415 - slow to load
 
     reading = {
         "format": format,
