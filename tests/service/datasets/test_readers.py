@@ -74,7 +74,16 @@ def server_of(readers: Readers) -> int:
             for child in children(os.getpid())
             if b"reader_process" in Path(f"/proc/{child}/cmdline").read_bytes()
         ]
-    return max(known)
+    return max(known, key=_started)  # others of this process may live; numbers begin anew
+
+
+def _started(process: int) -> int:
+    return int(_status(process)[19])
+
+
+def _status(process: int) -> list[str]:
+    """Return what the kernel tells of a process, from its state on."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -131,8 +140,7 @@ def test_a_reader_that_crashes_costs_one_upload(readers: Readers) -> None:
 
 def _is_at_work(process: int) -> bool:
     """Whether a process has had more time than it takes to start reading."""
-    ticks = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11]
-    return int(ticks) > os.sysconf("SC_CLK_TCK") // 4
+    return int(_status(process)[11]) > os.sysconf("SC_CLK_TCK") // 4
 
 
 @linux_only
@@ -144,7 +152,7 @@ def test_readers_come_back_when_what_forks_them_is_gone(readers: Readers) -> Non
 
 
 def _is_zombie(process: int) -> bool:
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return _status(process)[0] == "Z"
 
 
 @linux_only
