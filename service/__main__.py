@@ -19,8 +19,10 @@ def main() -> None:
     parser.add_argument("--port", default=8000, type=int, help="port to listen on (%(default)s)")
     parser.add_argument("--fd", type=int, help="instead: a socket that already listens")
     arguments = parser.parse_args()
+    app = create_app_from_environment()
     config = configuration(
-        create_app_from_environment(),
+        app,
+        app.state.settings,
         host=arguments.host,
         port=arguments.port,
         graceful_seconds=GRACEFUL_SECONDS,

@@ -22,6 +22,7 @@ from service.request_log import RequestLogMiddleware
 from service.results import endpoints as results
 from service.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
 from service.settings import Settings
+from service.slow_bodies import SlowBodyMiddleware
 
 DESCRIPTION = """\
 Undirected graphical models from incomplete, mostly non-negative tables.
@@ -84,6 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
     # It takes no parameters and no key, and probes may add some of their own.
     app.include_router(health.router)
     # From the innermost to the outermost.
+    app.add_middleware(SlowBodyMiddleware, silence_seconds=settings.silence_seconds)
     app.add_middleware(HeadMiddleware)
     app.add_middleware(GateMiddleware, database=database, settings=settings, hash_key=hash_key)
     app.add_middleware(RequestLogMiddleware, metrics=RequestMetrics(app.state.metrics))

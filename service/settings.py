@@ -55,6 +55,19 @@ class Settings(BaseSettings):
         "others wait. The same for every process.",
     )
 
+    max_connections: int = Field(
+        default=800,
+        gt=0,
+        description="Connections of one API process, above which requests are answered 503. Each "
+        "is an open file; the process needs a hundred files more.",
+    )
+    silence_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        description="How long a client may leave the API waiting: until a request has begun, for "
+        "more of its body, or until some of the answer is taken.",
+    )
+
     max_body_bytes: int = Field(
         default=64 * 2**20, gt=0, description="Largest data set that is read, in bytes."
     )

@@ -25,9 +25,10 @@ def main() -> None:
     """Serve until a signal says to stop."""
     listening = socket.socket(fileno=int(sys.argv[1]))
     app = create_app_from_environment()
-    if Settings().authentication is Authentication.NONE:
+    settings: Settings = app.state.settings
+    if settings.authentication is Authentication.NONE:
         keep_others_out(app)
-    config = configuration(app, graceful_seconds=SHUTDOWN_SECONDS)
+    config = configuration(app, settings, graceful_seconds=SHUTDOWN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])
 
 

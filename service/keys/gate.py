@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import error_handlers
+from service.connection import CROWDED
 from service.database import Database
 from service.keys import vocabulary
 from service.keys.identity import ANYONE, Identity, identify
@@ -60,6 +61,7 @@ class GateMiddleware:
             return
         request = Request(scope)
         try:
+            _refuse_crowds(request)
             identity = await self._identity(request)
             identity.require(needed_scope(scope))
             self._count(identity)
@@ -92,6 +94,16 @@ class GateMiddleware:
             ProblemCode.TOO_MANY_REQUESTS,
             f"This API key may send {self._rate.amount} requests a minute; wait {seconds} s.",
             headers={"Retry-After": str(seconds)},
+        )
+
+
+def _refuse_crowds(request: Request) -> None:
+    if getattr(request.state, CROWDED, False):
+        raise ProblemError(
+            ProblemCode.UNAVAILABLE,
+            "This process has as many connections as it may, set by VNCE_MAX_CONNECTIONS; try "
+            f"again in {error_handlers.RETRY_AFTER_SECONDS} seconds.",
+            headers={"Retry-After": error_handlers.RETRY_AFTER_SECONDS, "Connection": "close"},
         )
 
 

@@ -36,7 +36,7 @@ def serve() -> Iterator[Callable[[ASGIApp], int]]:
 
         def on_loopback(app: ASGIApp) -> int:
             listener = running.enter_context(socket.create_server(("127.0.0.1", 0)))
-            server = uvicorn.Server(configuration(app, graceful_seconds=1))
+            server = uvicorn.Server(configuration(app, Settings(), graceful_seconds=1))
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             running.callback(thread.join, 30)
