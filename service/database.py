@@ -14,12 +14,15 @@ from typing import Self
 from pydantic_core import from_json
 from sqlalchemy import Connection, Engine, MetaData, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
-from sqlalchemy.exc import InvalidatePoolError, OperationalError
+from sqlalchemy.exc import InterfaceError, InvalidatePoolError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, ORMExecuteState, Session, UOWTransaction
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from service.tenancy import TenantSession
 
+# What is raised when the database does not answer, as opposed to when it says no.
+UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 # Names that a migration can refer to on both databases.
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",

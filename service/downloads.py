@@ -5,14 +5,12 @@ from collections.abc import Mapping
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from starlette.types import Receive, Scope, Send
 
 from service import blobs
 from service.blobs import BlobGoneError, BlobRecord
-from service.database import Database
+from service.database import UNREACHABLE, Database
 
 logger = logging.getLogger("service")
 
@@ -46,6 +44,6 @@ class Download(StreamingResponse):
         """Answer one request."""
         try:
             await super().__call__(scope, receive, send)
-        except (BlobGoneError, OperationalError, PoolTimeoutError) as error:
+        except (BlobGoneError, *UNREACHABLE) as error:
             # The server closes the connection of an answer that is not complete.
             logger.warning("a download was cut off: %s", error)

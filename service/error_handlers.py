@@ -6,13 +6,12 @@ from uuid import uuid4
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import logs, security_headers
+from service.database import UNREACHABLE
 from service.problems import (
     KINDS,
     MEDIA_TYPE,
@@ -65,7 +64,7 @@ class RequestIdMiddleware:
 
 
 # What may be raised before a request reaches its route.
-ANSWERED = (ProblemError, OperationalError, PoolTimeoutError)
+ANSWERED = (ProblemError, *UNREACHABLE)
 
 
 def install(app: FastAPI) -> None:

@@ -13,14 +13,13 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from service import logs
-from service.database import Database
+from service.database import UNREACHABLE, Database
 from service.jobs import checkpoints, outbox, places, reaping, removal
 from service.metrics import counters
 from service.workers import presence
 from service.workers.records import ProcessKind
 from worker.broker import Broker
 from worker.celery_app import TASK_NAME, create_celery
-from worker.patience import UNREACHABLE
 from worker.presence import Presence
 from worker.pulse import Pulse
 from worker.settings import WorkerSettings

@@ -11,14 +11,14 @@ from typing import Self
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from service.database import Database
+from service.database import UNREACHABLE, Database
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim, Progress
 from vnce_engine.journal import Journal
 from vnce_engine.result import FitStep
 from worker.endings import Stopped, StopReason, record
 from worker.memory import resident_bytes
-from worker.patience import UNREACHABLE, patiently
+from worker.patience import patiently
 from worker.settings import WorkerSettings
 from worker.versions import versions
 

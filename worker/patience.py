@@ -5,15 +5,11 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-
+from service.database import UNREACHABLE
 from service.storage_full import is_storage_full
 
 T = TypeVar("T")
 
-# What SQLAlchemy raises when the database does not answer, as opposed to when it says no.
-UNREACHABLE = (OperationalError, InterfaceError, PoolTimeoutError)
 FIRST_PAUSE_SECONDS = 0.1
 # Short, so that a lease is renewed before the reaper judges it by the database's return.
 LONGEST_PAUSE_SECONDS = 1.0

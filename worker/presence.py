@@ -10,13 +10,12 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
-from service.database import Database
+from service.database import UNREACHABLE, Database
 from service.identifiers import new_id
 from service.workers import presence
 from service.workers.presence import HEARTBEAT_SECONDS, Identity
 from service.workers.records import ProcessKind
 from worker.memory import resident_bytes
-from worker.patience import UNREACHABLE
 from worker.pulse import Pulse
 
 # How often a pulse that is not felt is felt for.

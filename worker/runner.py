@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from service import logs
-from service.database import Database
+from service.database import UNREACHABLE, Database
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.problems import Problem, ProblemCode
@@ -28,7 +28,7 @@ from worker.endings import (
 from worker.experiments import Split
 from worker.failures import FitCancelledError, JobFailedError
 from worker.lease_keeper import LeaseKeeper
-from worker.patience import UNREACHABLE, patiently
+from worker.patience import patiently
 from worker.settings import WorkerSettings
 from worker.work import Work
 

@@ -9,10 +9,8 @@ from collections.abc import AsyncIterator
 
 from anyio import sleep
 from anyio.to_thread import run_sync
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.database import Database
+from service.database import UNREACHABLE, Database
 from service.jobs import lifecycle, repository
 from service.jobs.schemas import JobRead
 from service.keys import repository as keys
@@ -40,7 +38,7 @@ async def follow(
     while True:
         try:
             job = await run_sync(_look, database, job_id, key_id)
-        except (OperationalError, PoolTimeoutError):
+        except UNREACHABLE:
             return  # the client comes back with the id of the last event it had
         if job is None:
             return

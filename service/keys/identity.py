@@ -3,9 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from sqlalchemy.exc import OperationalError
-
-from service.database import Database
+from service.database import UNREACHABLE, Database
 from service.keys import repository, tokens
 from service.keys.vocabulary import MEANING, Scope
 from service.problems import ProblemCode, ProblemError
@@ -72,8 +70,8 @@ def _note_use(database: Database, key_id: str) -> None:
     try:
         with database.transaction() as session:
             repository.note_use(session, key_id, LAST_USED_SECONDS)
-    except OperationalError as error:
-        logger.warning("the use of key %s cannot be written down: %s", key_id, error.orig)
+    except UNREACHABLE as error:
+        logger.warning("the use of key %s cannot be written down: %s", key_id, error)
 
 
 def _refused(detail: str) -> ProblemError:

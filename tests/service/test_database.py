@@ -13,9 +13,8 @@ from sqlalchemy.orm import Session
 
 from service.blobs import BlobRecord
 from service.clock import now
-from service.database import UNHEARD_SECONDS, Database
+from service.database import UNHEARD_SECONDS, UNREACHABLE, Database
 from service.jobs.records import JobRecord
-from worker.patience import UNREACHABLE
 
 
 def add_blob(database: Database, blob_id: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.types import Message
 
 from service.main import create_app
@@ -151,13 +152,21 @@ def test_endless_body_is_refused_while_it_arrives(settings: Settings) -> None:
     assert num_read == 11
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError("SELECT 1", {}, Exception("no route to host")),
+        InterfaceError("SELECT 1", {}, Exception("no route: connection already closed")),
+        PoolTimeoutError("no route to a free connection"),
+    ],
+)
 def test_database_that_is_away_is_503_with_the_time_to_wait(
-    settings: Settings, caplog: pytest.LogCaptureFixture
+    settings: Settings, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     app = create_app(settings)
 
     def fail() -> None:
-        raise OperationalError("SELECT 1", {}, Exception("no route to host"))
+        raise error
 
     app.add_api_route("/fails", fail)
     with caplog.at_level(logging.CRITICAL, logger="service"):
