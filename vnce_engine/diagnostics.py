@@ -152,8 +152,13 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
     return warnings
 
 
-def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
-    """Return a warning if the chosen strength is the first or the last of its path."""
+def grid_end_warnings(
+    path: Sequence[PenaltyStep], remedy: str = "let `penalties` go on to {} strengths"
+) -> list[FitWarning]:
+    """Return a warning if the chosen strength is the first or the last of its path.
+
+    `remedy` says how to go on to others, "larger" or "smaller".
+    """
     chosen = next((i for i, step in enumerate(path) if step.chosen), None)
     if chosen not in (0, len(path) - 1) or not path:
         return []
@@ -165,16 +170,33 @@ def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
         )
     elif chosen == 0:
         advice = (
-            "A better one may lie beyond: let `penalties` go on to larger strengths. Weak edges "
-            "at this end do not show that there is no structure."
+            f"A better one may lie beyond: {remedy.format('larger')}. Weak edges at this end do "
+            "not show that there is no structure."
         )
     else:
-        advice = "A better one may lie beyond: let `penalties` go on to smaller strengths."
+        advice = f"A better one may lie beyond: {remedy.format('smaller')}."
     end = "strongest" if chosen == 0 else "weakest"
     return [
         FitWarning(
             "penalty-at-grid-end",
             f"The chosen penalty {strength:g} is the {end} of {len(path)} on its path. {advice}",
+        )
+    ]
+
+
+def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
+    """Return a warning if anything was chosen among fits of which none had settled.
+
+    `unsettled` names what was chosen: "linear term", "penalty".
+    """
+    if not unsettled:
+        return []
+    return [
+        FitWarning(
+            "choice-not-settled",
+            f"No fit that the {' and the '.join(unsettled)} was chosen by had settled: the choice "
+            "may be another's. Decide it yourself, or leave out columns that are nearly functions "
+            "of others.",
         )
     ]
 

@@ -96,8 +96,11 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         positive definite. Diagonal 1.
     edges_ : list of Edge
         All pairs, the largest |partial correlation| first.
-    penalty_, penalty_path_, linear_choice_, linear_evidence_
-        What was chosen, and on what evidence.
+    penalty_, penalty_kind_ : float and str, or None
+        Strength and shape of the penalty that K was fitted with; None without one, as for a graph
+        that "ebic" or "stability" chose.
+    penalty_path_, selection_, linear_choice_, linear_evidence_
+        What was chosen, by which rule, and on what evidence.
     stability_ : Stability or None
         With `selection="stability"`: inclusions, and how many half-samples failed and why.
     status_, message_, converged_, n_iter_, objective_path_, diagnostics_, warnings_

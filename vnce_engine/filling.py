@@ -26,7 +26,7 @@ def fill(
 ) -> Observations:
     """Return a table without holes: filled by fixed values or noise, or its complete rows.
 
-    Raises `ValueError` if fewer rows than `MIN_ROWS` are complete and only they are to be kept.
+    Raises `ValueError` as `complete_rows` does if only they are to be kept.
     """
     values, observed = observations.values, observations.observed
     match imputation:
@@ -38,17 +38,32 @@ def fill(
             noise = ProductTruncatedNormal.fit(observations)
             filling = noise.sample(random_uniforms(values.shape[0], values.shape[1], generator))
         case Imputation.DROP:
-            complete = observed.all(dim=1)
-            kept = Observations(values[complete], observed[complete])
-            if kept.num_rows < MIN_ROWS:
-                raise ValueError(
-                    f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
-                    f"{kept.num_rows} of {observations.num_rows}"
-                )
-            return kept
+            return complete_rows(observations)
         case _:
             assert_never(imputation)
     return Observations(torch.where(observed, values, filling), torch.ones_like(observed))
+
+
+def complete_rows(observations: Observations) -> Observations:
+    """Return the rows without a missing cell.
+
+    Raises `ValueError` if they are fewer than `MIN_ROWS`, or leave a column without two different
+    values.
+    """
+    complete = observations.observed.all(dim=1)
+    kept = Observations(observations.values[complete], observations.observed[complete])
+    if kept.num_rows < MIN_ROWS:
+        raise ValueError(
+            f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
+            f"{kept.num_rows} of {observations.num_rows}"
+        )
+    constant = (kept.values == kept.values[0]).all(dim=0).nonzero().flatten().tolist()
+    if constant:
+        raise ValueError(
+            f"`imputation='drop'` leaves {kept.num_rows} rows, in which column {constant[0]} "
+            "(counted from 0) has no two different values; keep more of them"
+        )
+    return kept
 
 
 def not_modelled(imputation: str, num_missing: int) -> FitWarning:

@@ -23,7 +23,7 @@ from vnce_engine.prepared import PreparedTable, RowSampleT
 from vnce_engine.problem import NUM_FOLDS, Problem, num_parameters
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.region import Region
-from vnce_engine.result import FitResult, FitStatus, FitWarning, LinearEvidence
+from vnce_engine.result import FitResult, FitStatus, FitWarning, LinearEvidence, Stability
 from vnce_engine.selection import choose_by_held_out_rows, choose_linear
 from vnce_engine.setting import Setting
 from vnce_engine.stability import StabilityRule, choose_by_stability
@@ -177,6 +177,7 @@ class _Run(Generic[RowSampleT]):
         self._linear_evidence: LinearEvidence | None = None
         self._strength = None if isinstance(options.penalty, str) else options.penalty
         self._choice: PenaltyChoice | None = None
+        self._penalty: Penalty | None = None
         self._cycles = self._setting.cycles(self._setting.start(), progress)
         self._sample = problem.sample()
 
@@ -236,6 +237,7 @@ class _Run(Generic[RowSampleT]):
         options = self._options
         problem = self._setting.problem
         penalty, region = self._penalty_and_region()
+        self._penalty = penalty if penalty.strength > 0 else None
         rough = max(options.tolerance, _ROUGH_TOLERANCE)
         self._progress.enter_part(0.0, 0.4)
         status = self._cycles.run(self._sample, penalty, region, rough, options.max_cycles)
@@ -291,9 +293,9 @@ class _Run(Generic[RowSampleT]):
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
         problem, cycles, linear = self._setting.problem, self._cycles, self._setting.linear
-        augmented = cycles.augmented
-        path = () if self._choice is None else self._choice.path
-        stability = None if self._choice is None else self._choice.stability
+        augmented, choice, penalty = cycles.augmented, self._choice, self._penalty
+        path = () if choice is None else choice.path
+        stability = None if choice is None else choice.stability
         diagnostics = diagnose(
             observations,
             self._sample,
@@ -307,7 +309,7 @@ class _Run(Generic[RowSampleT]):
             message=MESSAGES[status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
             objective_path=tuple(cycles.objective_path),
             num_iterations=len(cycles.objective_path),
-            penalty=self._strength,
+            penalty=None if penalty is None else penalty.strength,
             penalty_path=path,
             linear_choice=linear,
             linear_evidence=self._linear_evidence,
@@ -317,10 +319,16 @@ class _Run(Generic[RowSampleT]):
                 *self._shape_warnings(),
                 *stability_warnings(stability),
             ),
-            selection=str(self._options.selection) if self._choice else None,
-            penalty_kind=self._setting.kind if self._strength else None,
+            selection=None if choice is None else self._selection(stability),
+            penalty_kind=None if penalty is None else penalty.kind,
             stability=stability,
         )
+
+    def _selection(self, stability: Stability | None) -> str:
+        """Return the rule that chose: held-out rows where half-samples could not."""
+        if stability is not None and stability.inclusion is None:
+            return str(Selection.HELD_OUT)
+        return str(self._options.selection)
 
     def _shape_warnings(self) -> list[FitWarning]:
         """Say that the final fit has another penalty than was asked for."""

@@ -78,6 +78,7 @@ def fit_by_papers_recipe(
         linear_evidence=None,
         diagnostics=diagnostics,
         warnings=numerical_warnings(diagnostics, (), observations),
+        penalty_kind=None if strength is None else options.penalty_kind,
     )
 
 

@@ -155,9 +155,10 @@ class FitResult:
     changes level where the noise ratio does."""
     num_iterations: int
     penalty: float | None
-    """The strength that was given or chosen. Where it was chosen for the sake of a graph, by "ebic"
-    or "stability", K is fitted to that graph without it; where `penalty_kind` is not the one asked
-    for, with the strength that a warning names."""
+    """Strength of the penalty in the objective that K maximises; None without one. It need not be
+    the one that `penalty_path` has for chosen: to a graph, by "ebic" or "stability", K is fitted
+    without a penalty (with a weak ridge where rows are few), and where no interaction stands out
+    with a centred ridge."""
     penalty_path: tuple[PenaltyStep, ...]
     linear_choice: str
     linear_evidence: LinearEvidence | None
@@ -166,6 +167,6 @@ class FitResult:
     selection: str | None = None
     """The rule by which the penalty was chosen; None where it was given."""
     penalty_kind: str | None = None
-    """The shape of the final fit's penalty; None without one."""
+    """The shape of the penalty that `penalty` is the strength of; None without one."""
     stability: Stability | None = None
     """What half-samples say; None where none were drawn."""

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from service.datasets.schemas import DatasetWarning
 from service.jobs.specs.comparators import (
-    ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorSpec,
-    MleEstimatorSpec,
     PseudoLikelihoodEstimatorSpec,
     ScoreMatchingEstimatorSpec,
 )
@@ -22,6 +20,7 @@ from service.jobs.vocabulary import (
     Imputation,
     LassoChoice,
     LinearChoice,
+    PenaltyChoice,
     PenaltyKind,
     Selection,
 )
@@ -155,51 +154,43 @@ def _evidence(evidence: EngineEvidence) -> LinearEvidence:
 
 
 def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
-    estimator = fitted.estimator
     match fitted.spec.estimator:
-        case ContrastiveSpec() as spec:
-            selection = estimator.selection_
-            return PenaltyRead(
-                kind=spec.penalty_kind,
-                fitted_kind=_fitted_kind(estimator),
-                requested=spec.penalty,
-                selection=None if selection is None else Selection(selection),
-                strength=estimator.penalty_,
-                path=[
-                    PenaltyStep(
-                        strength=step.strength,
-                        criterion=finite(step.criterion),
-                        standard_error=finite(step.standard_error),
-                        n_edges=step.num_edges,
-                        chosen=step.chosen,
-                    )
-                    for step in estimator.penalty_path_
-                ],
-            )
         case GaussianEmEstimatorSpec(penalty=penalty) if penalty is not None:
-            return _given(PenaltyKind.L1, penalty, estimator.penalty_)
-        case (
-            MleEstimatorSpec()
-            | ContrastiveDivergenceEstimatorSpec()
-            | PseudoLikelihoodEstimatorSpec()
-            | ScoreMatchingEstimatorSpec()
-        ) as spec if spec.penalty is not None:
-            return _given(spec.penalty_kind, spec.penalty, spec.penalty)
+            return _penalty_read(fitted.estimator, PenaltyKind.L1, penalty)
+        case GaussianEmEstimatorSpec():
+            return None
+        case ContrastiveSpec() as spec:
+            return _penalty_read(fitted.estimator, spec.penalty_kind, spec.penalty)
+        case spec if spec.penalty is not None:
+            return _penalty_read(fitted.estimator, spec.penalty_kind, spec.penalty)
         case _:
             return None
 
 
-def _given(
-    kind: PenaltyKind, requested: float | LassoChoice, strength: float | None
+def _penalty_read(
+    estimator: Estimator,
+    kind: PenaltyKind,
+    requested: PenaltyChoice | LassoChoice | float | None,
 ) -> PenaltyRead:
+    """Return what was asked for, and what the estimator says that K was fitted with."""
+    selection, fitted_kind = estimator.selection_, estimator.penalty_kind_
     return PenaltyRead(
-        kind=kind, fitted_kind=kind, requested=requested, selection=None, strength=strength, path=[]
+        kind=kind,
+        fitted_kind=None if fitted_kind is None else PenaltyKind(fitted_kind),
+        requested=requested,
+        selection=None if selection is None else Selection(selection),
+        strength=estimator.penalty_,
+        path=[
+            PenaltyStep(
+                strength=step.strength,
+                criterion=finite(step.criterion),
+                standard_error=finite(step.standard_error),
+                n_edges=step.num_edges,
+                chosen=step.chosen,
+            )
+            for step in estimator.penalty_path_
+        ],
     )
-
-
-def _fitted_kind(estimator: Estimator) -> PenaltyKind | None:
-    kind = estimator.penalty_kind_
-    return None if kind is None else PenaltyKind(kind)
 
 
 def _stability(estimator: Estimator) -> StabilityRead | None:

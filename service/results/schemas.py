@@ -51,9 +51,9 @@ class PenaltyStep(ResultModel):
 
     strength: float = Field(gt=0, description="Strength, no unit.")
     criterion: float | None = Field(
-        description="What the rule judges by: `held-out`, the mean objective per row held out; "
-        "`ebic`, the criterion, small for good; `stability`, the bound on the expected number of "
-        "false edges. Null where the fit was not finite."
+        description="What the rule judges by: `held-out`, the mean objective per row held out "
+        "(`gaussian-em`: the log likelihood); `ebic`, the criterion, small for good; `stability`, "
+        "the bound on the expected number of false edges. Null where the fit was not finite."
     )
     standard_error: float | None = Field(
         ge=0,
@@ -65,7 +65,10 @@ class PenaltyStep(ResultModel):
         description="Pairs whose interaction is not zero; of stable ones under `stability`. Null "
         "in results of the first release.",
     )
-    chosen: bool = Field(description="Whether the result uses this strength.")
+    chosen: bool = Field(
+        description="Whether the rule chose this strength. `penalty.strength` says which one K "
+        "was fitted with."
+    )
 
 
 class PenaltyRead(ResultModel):
@@ -73,8 +76,9 @@ class PenaltyRead(ResultModel):
 
     kind: PenaltyKind = Field(description="Shape of the penalty that was asked for.")
     fitted_kind: PenaltyKind | None = Field(
-        description="Shape of the final fit's; `centred-ridge` where `adaptive` was asked for and "
-        "no interaction stands out. Null without a penalty."
+        description="Shape of the penalty that K was fitted with: `centred-ridge` where "
+        "`adaptive` was asked for and no interaction stands out. Null without a penalty, as for a "
+        "graph that `ebic` or `stability` chose."
     )
     requested: PenaltyChoice | LassoChoice | float | None = Field(
         description="What the job asked for."
@@ -82,7 +86,10 @@ class PenaltyRead(ResultModel):
     selection: Selection | None = Field(
         description="The rule by which it was chosen; null where it was given."
     )
-    strength: float | None = Field(description="Strength used; null without a penalty.")
+    strength: float | None = Field(
+        description="Strength of the penalty that K was fitted with, that of `fitted_kind`; null "
+        "without one. In results of the first release the strength that was chosen."
+    )
     path: list[PenaltyStep] = Field(
         description="Every strength tried, in order; empty if none was."
     )

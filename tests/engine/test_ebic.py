@@ -44,7 +44,6 @@ def test_the_graph_of_least_criterion_is_chosen_and_the_precision_has_its_edges(
     path = fitted.penalty_path_
     (chosen,) = [step for step in path if step.chosen]
     assert chosen.criterion == min(step.criterion for step in path)
-    assert fitted.penalty_ == chosen.strength
     edges = [edge for edge in fitted.edges_ if edge.precision != 0]
     assert len(edges) == chosen.num_edges
     assert 0 < len(edges) < 15
@@ -67,6 +66,7 @@ def test_the_graph_is_fitted_without_the_penalty(fitted: TruncatedGaussianVNCE) 
     # The gradient in the chosen edges' entries vanishes without any penalty at all.
     assert fitted.converged_
     assert fitted.diagnostics_.gradient_norm < 1e-2
+    assert (fitted.penalty_, fitted.penalty_kind_, fitted.selection_) == (None, None, "ebic")
 
 
 def test_too_few_rows_for_a_graph_without_edges_are_refused() -> None:

@@ -53,7 +53,8 @@ def test_a_choice_at_the_end_of_the_grid_is_a_warning() -> None:
     rng = np.random.default_rng(5)
     X = np.abs(rng.normal(size=(300, 5)))
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
-    assert model.penalty_ == max(STRENGTHS)
+    assert model.penalty_path_[0].chosen
+    assert model.penalty_path_[0].strength == max(STRENGTHS)
     codes = [warning.code for warning in model.warnings_]
     assert "penalty-at-grid-end" in codes
 
@@ -140,11 +141,12 @@ def test_where_no_interaction_stands_out_the_final_fit_shrinks_towards_their_mea
     K = np.full((d, d), 0.05) + np.eye(d)
     X = sample_truncated_gaussian(K, 300, np.random.default_rng(4))
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
-    assert model.penalty_ >= 1.7
+    chosen = next(step.strength for step in model.penalty_path_ if step.chosen)
+    assert chosen >= 1.7
     assert model.penalty_kind_ == "centred-ridge"
     assert "weak-interactions" in [warning.code for warning in model.warnings_]
     pairs = model.precision_[np.triu_indices(d, k=1)]
-    told = TruncatedGaussianVNCE(linear="zero", penalty=model.penalty_, random_state=0).fit(X)
+    told = TruncatedGaussianVNCE(linear="zero", penalty=chosen, random_state=0).fit(X)
     assert told.penalty_kind_ == "adaptive"
     spread_about_zero = told.precision_[np.triu_indices(d, k=1)]
     assert pairs.mean() > spread_about_zero.mean() > 0

@@ -159,5 +159,8 @@ def test_too_many_failures_leave_no_inclusion_but_a_reason_and_a_result() -> Non
     messages = {warning.code: warning.message for warning in model.warnings_}
     assert stability.reason in messages["stability-undetermined"]
     assert np.isfinite(model.precision_).all()
-    # The strength was chosen by held-out rows, whose steps have standard errors.
+    # The strength was chosen by held-out rows, whose steps have standard errors, and K with it.
+    assert model.selection_ == "held-out"
+    assert model.penalty_ == next(step.strength for step in model.penalty_path_ if step.chosen)
+    assert model.penalty_kind_ == "l1"
     assert all(step.standard_error is not None for step in model.penalty_path_)

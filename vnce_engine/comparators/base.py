@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vnce_engine.comparators.result import ComparatorFit, ScaledTable, present
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable, Shrinkage, present
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import NetworkEstimator, check_choice, check_number, check_range
 from vnce_engine.observations import Observations
@@ -61,6 +61,10 @@ class ComparatorEstimator(NetworkEstimator):
     def _message(self, status: FitStatus) -> str:
         """Return in words how a fit ended that has no words of its own."""
 
+    def _fitted_rows(self, observations: Observations) -> Observations:
+        """Return the rows that the estimates are of."""
+        return observations
+
     def _missing_warning(self, num_missing: int) -> FitWarning:
         """Return what a reader must know about missing cells."""
         return FitWarning(
@@ -90,7 +94,7 @@ class ComparatorEstimator(NetworkEstimator):
     ) -> FitResult:
         progress = Progress(on_step, journal)
         progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
-        scaled, scale = scaled_columns(observations)
+        scaled, scale = scaled_columns(self._fitted_rows(observations))
         penalty = Penalty(
             self.penalty or 0.0,
             PenaltyKind(self.penalty_kind),
@@ -106,9 +110,10 @@ class ComparatorEstimator(NetworkEstimator):
         return present(
             fit,
             observations,
-            scale,
-            table,
+            fit.model().with_columns_scaled(scale),
+            penalty.inverse_k0,
+            free_linear=table.free_linear,
             message=self._message(fit.status),
-            penalty=self.penalty,
+            shrinkage=Shrinkage.of(penalty),
             warnings=(self._missing_warning(num_missing),) if num_missing else (),
         )

@@ -14,8 +14,9 @@ from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.pseudo_likelihood import negative_pseudo_likelihood
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
-from vnce_engine.filling import not_modelled
+from vnce_engine.filling import complete_rows, not_modelled
 from vnce_engine.network_estimator import RandomState, check_choice, check_count, check_number
+from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus, FitWarning
@@ -65,6 +66,12 @@ class _CompletedEstimator(ComparatorEstimator):
             tolerance=self.tol,
             progress=progress,
         )
+
+    def _fitted_rows(self, observations: Observations) -> Observations:
+        # A strength counts for so many rows as there are, and k0 is theirs.
+        if self.imputation == Completion.DROP:
+            return complete_rows(observations)
+        return observations
 
     def _message(self, status: FitStatus) -> str:
         return _MESSAGES[status]

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus
 
@@ -26,12 +27,13 @@ _BLOCK_ROWS = 4096
 
 @dataclass(frozen=True)
 class GaussianFit:
-    """Mean (d,) and covariance (d, d), and how EM ended."""
+    """Mean (d,) and covariance (d, d) of standardised columns, and how EM ended."""
 
     mean: Tensor
     covariance: Tensor
     log_likelihood_path: tuple[float, ...]
-    """Observed-data log likelihood, nats a row, of the estimates before each iteration."""
+    """Observed-data log likelihood, nats a row, of the estimates before each iteration, in the
+    units of the table that was standardised."""
     column_change: FloatArray
     """(d,): change of the mean imputed value of each column in the last iteration."""
     status: FitStatus
@@ -50,20 +52,21 @@ class _Expected:
 
 
 def fit_gaussian(
-    X: FloatArray,
+    table: StandardisedTable,
     *,
     max_iterations: int,
     tolerance: float,
     progress: Progress,
     span: tuple[float, float] = (0.0, 1.0),
 ) -> GaussianFit:
-    """Fit to X (n, d), NaN where missing, from the columns' own means and variances.
+    """Fit to a table with holes, from the columns' own means and variances.
 
     `span` is the part of the present stage that this is.
     Ends when an iteration gains less than `tolerance` nats a row. A covariance that becomes
     singular ends it too, with status `NON_FINITE` and the last regular estimate.
     """
-    em = _Iterations(torch.from_numpy(X), tolerance)
+    log_jacobian = float(table.log_jacobian().mean())
+    em = _Iterations(torch.from_numpy(table.X), log_jacobian, tolerance)
     status, message = FitStatus.MAX_ITERATIONS, ""
     progress.journal.begin_loop(em)
     try:
@@ -83,8 +86,9 @@ def fit_gaussian(
 class _Iterations:
     """The state between iterations."""
 
-    def __init__(self, rows: Tensor, tolerance: float) -> None:
+    def __init__(self, rows: Tensor, log_jacobian: float, tolerance: float) -> None:
         self._blocks, self._tolerance = _blocks(rows), tolerance
+        self._log_jacobian = log_jacobian
         self.mean, variance = _column_moments(rows)
         self.covariance = torch.diag(variance)
         self.path: list[float] = []
@@ -96,7 +100,7 @@ class _Iterations:
         """Take the E-step, and the M-step if it is worth one; False if that would be singular."""
         expected = _expect(self._blocks, self.mean, self.covariance)
         self.change, self._imputed = (expected.imputed - self._imputed).abs(), expected.imputed
-        self.path.append(expected.log_likelihood)
+        self.path.append(expected.log_likelihood + self._log_jacobian)
         if len(self.path) > 1 and self.path[-1] - self.path[-2] < self._tolerance:
             self.has_converged = True
             return True
@@ -118,10 +122,12 @@ class _Iterations:
         self.has_converged = bool(has_converged)
 
 
-def observed_log_likelihood(X: FloatArray, mean: Tensor, precision: Tensor) -> float:
-    """Return the log likelihood, nats a row, of the observed cells of X (n, d)."""
-    blocks = _blocks(torch.from_numpy(X))
-    return sum(block.complete(mean, precision).log_likelihood for block in blocks) / len(X)
+def observed_log_likelihoods(X: FloatArray, mean: Tensor, precision: Tensor) -> FloatArray:
+    """Return the log likelihood (n,) of each row's observed cells, X (n, d) with NaN for others."""
+    log_likelihoods = np.empty(len(X))
+    for block in _blocks(torch.from_numpy(X)):
+        log_likelihoods[block.order] = block.complete(mean, precision).log_likelihood.numpy()
+    return log_likelihoods
 
 
 def conditional_means(X: FloatArray, mean: Tensor, precision: Tensor) -> FloatArray:
@@ -142,8 +148,8 @@ class _Completed:
     """(b, d)"""
     spread: Tensor
     """(d, d): sum over rows of the conditional covariance of their missing cells"""
-    log_likelihood: float
-    """Sum over rows, observed cells only."""
+    log_likelihood: Tensor
+    """(b,): of the observed cells of each row"""
 
 
 @dataclass(frozen=True)
@@ -178,11 +184,11 @@ class _Block:
         num_observed = (~self.patterns).sum(dim=1).to(mean.dtype)
         log_determinant = torch.linalg.slogdet(precision).logabsdet
         constant = log_integral + log_determinant - num_observed * math.log(2 * math.pi)
-        squares = ((deviation @ precision) * deviation).sum()
+        squares = ((deviation @ precision) * deviation).sum(dim=1)
         return _Completed(
             deviation + mean,
             torch.einsum("p,pij->ij", counts, covariance),
-            0.5 * float(counts @ constant - squares),
+            0.5 * (constant[self.pattern] - squares),
         )
 
 
@@ -210,7 +216,7 @@ def _expect(blocks: list[_Block], mean: Tensor, covariance: Tensor) -> _Expected
         imputed += (completed.rows * block.is_missing).sum(dim=0)
         num_missing += block.is_missing.sum(dim=0)
         second += completed.rows.mT @ completed.rows + completed.spread
-        log_likelihood += completed.log_likelihood
+        log_likelihood += float(completed.log_likelihood.sum())
     num_rows = sum(len(block.order) for block in blocks)
     second = 0.5 * (second + second.mT)
     return _Expected(

@@ -10,14 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vnce_engine.choice import Selection
 from vnce_engine.comparators.gaussian_em import GaussianFit, conditional_means, fit_gaussian
 from vnce_engine.comparators.graphical_lasso import (
-    SparsePrecision,
+    LassoChoice,
     choose_by_cross_validation,
     choose_by_ebic,
     graphical_lasso,
 )
-from vnce_engine.comparators.result import ComparatorFit, ScaledTable, present
+from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
+from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import (
     NetworkEstimator,
@@ -27,8 +30,7 @@ from vnce_engine.network_estimator import (
     check_range,
 )
 from vnce_engine.observations import Observations
-from vnce_engine.penalty import Penalty, PenaltyKind
-from vnce_engine.problem import inverse_k0, scaled_columns
+from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.result import FitResult, FitStatus, FitWarning
 from vnce_engine.transforms import Transform
@@ -44,6 +46,12 @@ _MESSAGES = {
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
+_STUCK = (
+    "The graphical lasso's dual gap had not closed when it was stopped. Try a stronger `penalty`, "
+    "or leave out columns that are nearly functions of others."
+)
+# How rules of choosing are called in every estimator's result.
+_SELECTIONS = {"ebic": str(Selection.EBIC), "cv": str(Selection.HELD_OUT)}
 # Share of the whole at which EM ends where a penalty is chosen after it.
 _EM_SHARE = 0.5
 
@@ -82,10 +90,13 @@ class GaussianEM(NetworkEstimator):
         penalty.
     column_change_ : ndarray (d,)
         How far the mean of each column's imputed cells moved in the last iteration, in units of the
-        column's root mean square.
+        column's standard deviation.
 
     The others are those of `TruncatedGaussianVNCE`: `linear_` is K mu, `log_partition_` the log of
-    the Gaussian integral, and `objective_path_` the log likelihood of the observed cells.
+    the Gaussian integral, and `objective_path_` the log likelihood of the observed cells, nats a
+    row, in the units of the (transformed) columns. With "ebic" and "cv" `penalty_path_` has all
+    strengths with their criterion: the eBIC, or the log likelihood of held-out rows, nats a row.
+    `selection_` calls them "ebic" and "held-out".
     """
 
     _may_be_negative = True
@@ -136,7 +147,7 @@ class GaussianEM(NetworkEstimator):
         table = self._read(X, reset=False)
         transform = Transform(self.transform_)
         model = self._result.model
-        mean = torch.linalg.solve(model.precision, model.linear)
+        mean = torch.from_numpy(self.mean_)
         filled = conditional_means(transform.forward(table), mean, model.precision)
         if transform is not Transform.NONE:
             # A normal may go below the transform's range, where its least value stands.
@@ -162,54 +173,84 @@ class GaussianEM(NetworkEstimator):
     ) -> FitResult:
         progress = Progress(on_step, journal)
         progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
-        scaled, scale = scaled_columns(observations)
-        penalty = Penalty(0.0, PenaltyKind.RIDGE, inverse_k0(scaled, "free"), scaled.num_rows)
-        rng = np.random.default_rng(seed)
-        table = ScaledTable(scaled.to_array(), True, penalty, rng)
+        table = StandardisedTable.of(observations)
         em = fit_gaussian(
-            table.X,
+            table,
             max_iterations=self._max_iterations(),
             tolerance=self.tol,
             progress=progress,
             span=(0.0, 1.0 if self.penalty is None else _EM_SHARE),
         )
-        status, sparse = em.status, SparsePrecision(_inverse(em.covariance), None)
-        has_ended = status in (FitStatus.CONVERGED, FitStatus.MAX_ITERATIONS)
-        if has_ended and self.penalty is not None:
+        status, precision, choice = em.status, _inverse(em.covariance), None
+        if status in (FitStatus.CONVERGED, FitStatus.MAX_ITERATIONS) and self.penalty is not None:
             try:
                 progress.enter("penalty", _EM_SHARE, 1.0)
-                sparse = self._sparse(em, table, progress)
+                choice = self._choose(em, table, np.random.default_rng(seed), progress)
+                precision = choice.lasso.precision
             except FitCancelledError:
                 status = FitStatus.CANCELLED
-            except FloatingPointError:  # scikit-learn's, of a covariance that is all but singular
+            except FloatingPointError:
                 status = FitStatus.NON_FINITE
-        self.mean_ = (em.mean * scale).numpy()
-        self.covariance_ = (em.covariance * torch.outer(scale, scale)).numpy()
+        self.mean_ = table.mean_in_units(em.mean).numpy()
+        self.covariance_ = table.covariance_in_units(em.covariance).numpy()
         self.column_change_ = em.column_change
+        is_stuck = choice is not None and not choice.lasso.is_settled
+        if is_stuck and status is FitStatus.CONVERGED:
+            status = FitStatus.MAX_ITERATIONS
         num_missing = int((~observations.observed).sum())
         return present(
-            _comparator_fit(em, status, sparse.precision),
+            _comparator_fit(em, status, precision),
             observations,
-            scale,
-            table,
-            message=_MESSAGES[status],
-            penalty=sparse.penalty,
-            warnings=(_missing_at_random(num_missing),) if num_missing else (),
+            table.normal_in_units(em.mean, precision),
+            torch.ones_like(em.mean),
+            free_linear=True,
+            message=_STUCK if is_stuck else _MESSAGES[status],
+            shrinkage=self._shrinkage(choice),
+            warnings=(
+                *((_missing_at_random(num_missing),) if num_missing else ()),
+                *_choice_warnings(choice),
+            ),
         )
 
     def _max_iterations(self) -> int:
         return _MAX_ITERATIONS if self.max_iter is None else self.max_iter
 
-    def _sparse(self, em: GaussianFit, table: ScaledTable, progress: Progress) -> SparsePrecision:
+    def _choose(
+        self,
+        em: GaussianFit,
+        table: StandardisedTable,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> LassoChoice:
+        """Return the lasso that was asked for; raise `FloatingPointError` if it has no K."""
         match self.penalty:
             case "ebic":
-                return choose_by_ebic(em, table.X, self.ebic_gamma, progress)
+                return choose_by_ebic(em, table, self.ebic_gamma, progress)
             case "cv":
                 return choose_by_cross_validation(
-                    em, table.X, table.rng, self._max_iterations(), self.tol, progress
+                    em, table, rng, self._max_iterations(), self.tol, progress
                 )
             case strength:
-                return graphical_lasso(em.covariance, float(strength or 0.0))
+                lasso = graphical_lasso(em.covariance, float(strength or 0.0))
+                if not lasso.is_finite:
+                    raise FloatingPointError
+                return LassoChoice(lasso)
+
+    def _shrinkage(self, choice: LassoChoice | None) -> Shrinkage:
+        if choice is None:
+            return Shrinkage()
+        selection = _SELECTIONS.get(str(self.penalty))
+        return Shrinkage(choice.lasso.strength, PenaltyKind.L1, choice.path, selection)
+
+
+def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
+    if choice is None:
+        return []
+    unsettled = () if choice.is_settled else ("penalty",)
+    return [
+        *grid_end_warnings(choice.path, "try a {} number for `penalty`"),
+        *choice_warnings(unsettled),
+    ]
 
 
 def _inverse(covariance: Tensor) -> Tensor:
@@ -218,17 +259,13 @@ def _inverse(covariance: Tensor) -> Tensor:
 
 
 def _comparator_fit(em: GaussianFit, status: FitStatus, precision: Tensor) -> ComparatorFit:
-    linear = precision @ em.mean
-    log_determinant = float(torch.linalg.slogdet(precision).logabsdet)
-    constant = len(linear) * math.log(2 * math.pi)
     return ComparatorFit(
         precision=precision.numpy(),
-        linear=linear.numpy(),
+        linear=(precision @ em.mean).numpy(),
         status=status,
         objective_path=em.log_likelihood_path,
         gradient_norm=math.nan,
         message=em.message,
-        log_partition=0.5 * (float(linear @ em.mean) + constant - log_determinant),
         column_change=em.column_change,
     )
 

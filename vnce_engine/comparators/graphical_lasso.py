@@ -6,8 +6,8 @@ With missing cells the covariance is EM's and the criterion's likelihood that of
 
 import math
 import warnings
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,10 +19,11 @@ from torch import Tensor
 from vnce_engine.comparators.gaussian_em import (
     GaussianFit,
     fit_gaussian,
-    observed_log_likelihood,
+    observed_log_likelihoods,
 )
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.progress import FitCancelledError, Progress
-from vnce_engine.result import FitStatus
+from vnce_engine.result import FitStatus, PenaltyStep
 
 FloatArray = NDArray[np.float64]
 
@@ -32,98 +33,190 @@ _WEAKEST = 0.01
 _LEAST_STRONGEST = 1e-3
 _NUM_FOLDS = 3
 _MAX_ITERATIONS = 200
+# Of the dual, in nats a row, at which a lasso has settled: far below the sampling error.
+_DUAL_GAP = 1e-4
+# Share of cross-validation's work that goes into the whole table's own path.
+_OWN_SHARE = 0.25
 
 
-class SparsePrecision(NamedTuple):
-    """K (d, d), exactly symmetric, and the penalty that led to it."""
+@dataclass(frozen=True)
+class Lasso:
+    """K at one strength."""
 
+    strength: float
     precision: Tensor
-    penalty: float | None
+    """(d, d), exactly symmetric; NaN where the lasso found none."""
+    is_settled: bool
+    """Whether the lasso's dual gap has closed."""
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is a K at all."""
+        return bool(self.precision.isfinite().all())
+
+    @property
+    def num_edges(self) -> int:
+        """Pairs whose interaction is not zero."""
+        return int((self.precision.nan_to_num(nan=0.0).triu(1) != 0).sum())
 
 
-def graphical_lasso(covariance: Tensor, strength: float) -> SparsePrecision:
+@dataclass(frozen=True)
+class LassoChoice:
+    """The chosen K, and the path that it was chosen from; no path where it was given."""
+
+    lasso: Lasso
+    path: tuple[PenaltyStep, ...] = ()
+    is_settled: bool = True
+    """Whether some candidate had settled, so that the choice is among such."""
+
+
+def graphical_lasso(covariance: Tensor, strength: float) -> Lasso:
     """Return K by the graphical lasso on the correlations of a covariance (d, d)."""
     scale = covariance.diagonal().sqrt()
     correlation = covariance / torch.outer(scale, scale)
-    with warnings.catch_warnings():
-        # Its dual gap is a tolerance far below the sampling error here; K is regular either way.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        _, precision = sklearn_covariance.graphical_lasso(
-            correlation.numpy(), alpha=strength, max_iter=_MAX_ITERATIONS
-        )
+    try:
+        with warnings.catch_warnings():
+            # What it warns of is read from its dual gap.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            _, precision, costs = sklearn_covariance.graphical_lasso(
+                correlation.numpy(),
+                alpha=strength,
+                tol=_DUAL_GAP,
+                max_iter=_MAX_ITERATIONS,
+                return_costs=True,
+            )
+    except FloatingPointError:  # of a covariance that is all but singular
+        return Lasso(strength, torch.full_like(covariance, torch.nan), is_settled=False)
     inverse = 1 / scale
     symmetric = torch.from_numpy(_symmetric(precision)) * torch.outer(inverse, inverse)
-    return SparsePrecision(symmetric, strength)
+    return Lasso(strength, symmetric, is_settled=bool(abs(costs[-1][1]) < _DUAL_GAP))
 
 
 def choose_by_ebic(
-    em: GaussianFit, X: FloatArray, gamma: float, progress: Progress
-) -> SparsePrecision:
+    em: GaussianFit, table: StandardisedTable, gamma: float, progress: Progress
+) -> LassoChoice:
     """Return the K of least extended Bayesian information criterion along the path.
 
     -2 log likelihood + E log n + 4 E gamma log d, with E edges and n rows.
     """
-    num_rows, d = X.shape
-    best, least = None, math.inf
-    path = _strengths(em.covariance)
+    num_rows, d = table.X.shape
     price = math.log(num_rows) + 4 * gamma * math.log(d)
-
-    def judged(strength: float) -> Tensor:
-        """Return the criterion and K, (1 + d²,)."""
-        precision = graphical_lasso(em.covariance, strength).precision
-        num_edges = int((precision.triu(1) != 0).sum())
-        log_likelihood = num_rows * observed_log_likelihood(X, em.mean, precision)
-        criterion = -2 * log_likelihood + num_edges * price
-        return torch.cat([precision.new_tensor([criterion]), precision.flatten()])
-
-    for i, strength in enumerate(path):
-        criterion, *_ = candidate = progress.journal.value(partial(judged, strength))
-        if criterion < least:
-            best, least = SparsePrecision(candidate[1:].reshape(d, d), strength), criterion
-        progress.report((i + 1) / len(path), i + 1, None)
-    assert best is not None
-    return best
+    log_jacobian = table.log_jacobian().sum()
+    lassos, criteria = [], []
+    strengths = _strengths(em.covariance)
+    for i, strength in enumerate(strengths):
+        lasso = _kept(em.covariance, strength, progress)
+        log_likelihood = log_jacobian + _log_likelihoods(table.X, em.mean, lasso).sum()
+        lassos.append(lasso)
+        criteria.append(float(-2 * log_likelihood + lasso.num_edges * price))
+        progress.report((i + 1) / len(strengths), i + 1, None)
+    is_candidate = [lasso.is_settled for lasso in lassos]
+    best = _best([-criterion for criterion in criteria], is_candidate)
+    return LassoChoice(
+        lassos[best], _path(lassos, criteria, [None] * len(lassos), best), any(is_candidate)
+    )
 
 
 def choose_by_cross_validation(
     em: GaussianFit,
-    X: FloatArray,
+    table: StandardisedTable,
     rng: np.random.Generator,
     max_iterations: int,
     tolerance: float,
     progress: Progress,
-) -> SparsePrecision:
+) -> LassoChoice:
     """Return K at the penalty of best observed-data likelihood on held-out rows, of three folds."""
-    path = _strengths(em.covariance)
-    scores = np.zeros(len(path))
-    folds = np.array_split(rng.permutation(len(X)), _NUM_FOLDS)
+    strengths = _strengths(em.covariance)
+    progress.enter_part(0.0, _OWN_SHARE)
+    lassos = [_kept(em.covariance, strength, progress) for strength in strengths]
+    is_candidate = [lasso.is_settled for lasso in lassos]
+    held_out = np.empty((len(strengths), len(table.X)))
+    folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
     for i, fold in enumerate(folds):
-        training = np.delete(X, fold, axis=0)
-        usable = ~np.isnan(training).all(axis=0)
-        if not usable.all():
-            raise ValueError(
-                "`penalty='cv'` needs every column observed in each two thirds of the rows"
-            )
-        part = fit_gaussian(
-            training,
-            max_iterations=max_iterations,
-            tolerance=tolerance,
-            progress=progress,
-            span=(i / _NUM_FOLDS, (i + 0.5) / _NUM_FOLDS),
+        start, end = (_OWN_SHARE + (1 - _OWN_SHARE) * k / _NUM_FOLDS for k in (i, i + 1))
+        middle = 0.5 * (start + end)
+        part = _without(table, fold, max_iterations, tolerance, progress, (start, middle))
+        progress.enter_part(middle, end)
+        for j, strength in enumerate(strengths):
+            lasso = _kept(part.covariance, strength, progress)
+            held_out[j, fold] = _log_likelihoods(table.X[fold], part.mean, lasso)
+            is_candidate[j] &= lasso.is_settled and part.status is FitStatus.CONVERGED
+            progress.report((j + 1) / len(strengths), i + 1, None)
+    scores = held_out.mean(axis=1)
+    best = _best(scores.tolist(), is_candidate)
+    with np.errstate(invalid="ignore"):  # where no fold has a K
+        errors = (held_out[best] - held_out).std(axis=1, ddof=1) / math.sqrt(len(table.X))
+    criteria = (scores + table.log_jacobian().mean()).tolist()
+    return LassoChoice(
+        lassos[best], _path(lassos, criteria, errors.tolist(), best), any(is_candidate)
+    )
+
+
+def _without(
+    table: StandardisedTable,
+    fold: NDArray[np.intp],
+    max_iterations: int,
+    tolerance: float,
+    progress: Progress,
+    span: tuple[float, float],
+) -> GaussianFit:
+    """Return EM's fit to all other rows."""
+    training = StandardisedTable(np.delete(table.X, fold, axis=0), table.mean, table.scale)
+    if np.isnan(training.X).all(axis=0).any():
+        raise ValueError(
+            "`penalty='cv'` needs every column observed in each two thirds of the rows"
         )
-        if part.status is FitStatus.CANCELLED:
-            raise FitCancelledError
-        progress.enter_part((i + 0.5) / _NUM_FOLDS, (i + 1) / _NUM_FOLDS)
-        for j, strength in enumerate(path):
-            scores[j] += progress.journal.value(partial(_held_out, X[fold], part, strength))
-            progress.report((j + 1) / len(path), i + 1, None)
-    return graphical_lasso(em.covariance, path[int(np.argmax(scores))])
+    part = fit_gaussian(
+        training,
+        max_iterations=max_iterations,
+        tolerance=tolerance,
+        progress=progress,
+        span=span,
+    )
+    if part.status is FitStatus.CANCELLED:
+        raise FitCancelledError
+    return part
 
 
-def _held_out(X: FloatArray, part: GaussianFit, strength: float) -> Tensor:
-    """Return the log likelihood (), nats a row, of rows that `part` has not seen."""
-    precision = graphical_lasso(part.covariance, strength).precision
-    return precision.new_tensor(observed_log_likelihood(X, part.mean, precision))
+def _kept(covariance: Tensor, strength: float, progress: Progress) -> Lasso:
+    """Return the lasso, a value of the journal."""
+
+    def compute() -> Tensor:
+        lasso = graphical_lasso(covariance, strength)
+        return torch.cat([covariance.new_tensor([lasso.is_settled]), lasso.precision.flatten()])
+
+    is_settled, precision = progress.journal.value(compute).tensor_split([1])
+    return Lasso(strength, precision.view_as(covariance), bool(is_settled))
+
+
+def _log_likelihoods(X: FloatArray, mean: Tensor, lasso: Lasso) -> FloatArray:
+    """Return the log likelihood (n,) of each row, -inf under a K that is none."""
+    if not lasso.is_finite:
+        return np.full(len(X), -np.inf)
+    return observed_log_likelihoods(X, mean, lasso.precision)
+
+
+def _best(scores: Sequence[float], is_candidate: Sequence[bool]) -> int:
+    """Return where the highest score is, of candidates if there are any.
+
+    Raises `FloatingPointError` if no score is a number.
+    """
+    if not np.isfinite(scores).any():
+        raise FloatingPointError("no strength has a K")
+    may_win = is_candidate if any(is_candidate) else [True] * len(scores)
+    return int(np.argmax(np.where(may_win, scores, -np.inf)))
+
+
+def _path(
+    lassos: Sequence[Lasso],
+    criteria: Sequence[float],
+    errors: Sequence[float | None],
+    best: int,
+) -> tuple[PenaltyStep, ...]:
+    return tuple(
+        PenaltyStep(lasso.strength, criterion, error, lasso.num_edges, chosen=i == best)
+        for i, (lasso, criterion, error) in enumerate(zip(lassos, criteria, errors, strict=True))
+    )
 
 
 def _strengths(covariance: Tensor) -> list[float]:

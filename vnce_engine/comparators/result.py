@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from vnce_engine.diagnostics import largest_interaction, smallest_scaled_eigenvalue
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
-from vnce_engine.penalty import Penalty
-from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitWarning
+from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitWarning, PenaltyStep
 
 FloatArray = NDArray[np.float64]
 
@@ -39,6 +39,21 @@ class ScaledTable:
 
 
 @dataclass(frozen=True)
+class Shrinkage:
+    """The penalty that K was fitted with, and how it was chosen."""
+
+    strength: float | None = None
+    kind: PenaltyKind | None = None
+    path: tuple[PenaltyStep, ...] = ()
+    selection: str | None = None
+
+    @classmethod
+    def of(cls, penalty: Penalty) -> "Shrinkage":
+        """Return a given penalty's; a strength of 0 is none."""
+        return cls(penalty.strength, penalty.kind) if penalty.strength else cls()
+
+
+@dataclass(frozen=True)
 class ComparatorFit:
     """An estimate in scaled columns."""
 
@@ -54,29 +69,35 @@ class ComparatorFit:
     num_draws: int = 0
     """Completions of a missing cell that were averaged."""
     warnings: tuple[FitWarning, ...] = ()
-    log_partition: float = math.nan
-    """c, where the method knows it."""
     column_change: FloatArray | None = None
     """(d,): see `ComparatorEstimator.column_change_`."""
+
+    def model(self) -> TruncatedGaussian:
+        """Return K and h of the scaled columns; c is not known."""
+        return TruncatedGaussian(
+            torch.from_numpy(self.precision),
+            torch.from_numpy(self.linear),
+            torch.tensor(math.nan, dtype=torch.float64),
+        )
 
 
 def present(
     fit: ComparatorFit,
     observations: Observations,
-    scale: torch.Tensor,
-    table: ScaledTable,
+    model: TruncatedGaussian,
+    inverse_k0: torch.Tensor,
     *,
+    free_linear: bool,
     message: str,
-    penalty: float | None,
+    shrinkage: Shrinkage,
     warnings: tuple[FitWarning, ...],
 ) -> FitResult:
-    """Return the result in the units of the table; `scale` (d,) is that of the fit's columns."""
-    scaled = TruncatedGaussian(
-        torch.from_numpy(fit.precision),
-        torch.from_numpy(fit.linear),
-        torch.tensor(fit.log_partition, dtype=torch.float64),
-    )
-    smallest = smallest_scaled_eigenvalue(scaled.precision)
+    """Return the result; `model` is the fit's in the units of the table.
+
+    `inverse_k0` (d,) is 1 / k0 of the fit's columns.
+    """
+    precision = torch.from_numpy(fit.precision)
+    smallest = smallest_scaled_eigenvalue(precision)
     num_empty = int((~observations.observed.any(dim=1)).sum())
     diagnostics = Diagnostics(
         gradient_norm=fit.gradient_norm,
@@ -85,7 +106,7 @@ def present(
         is_positive_definite=smallest > 0,
         separated_share=math.nan,
         mean_classification=math.nan,
-        largest_interaction=largest_interaction(scaled.precision, table.penalty.inverse_k0),
+        largest_interaction=largest_interaction(precision, inverse_k0),
         num_rows=observations.num_rows,
         num_empty_rows=num_empty,
         num_missing=int((~observations.observed).sum()),
@@ -96,17 +117,19 @@ def present(
     if not diagnostics.is_positive_definite:
         warnings = (*warnings, _indefinite(smallest))
     return FitResult(
-        model=scaled.with_columns_scaled(scale),
+        model=model,
         status=fit.status,
         message=fit.message or message,
         objective_path=fit.objective_path,
         num_iterations=len(fit.objective_path),
-        penalty=penalty,
-        penalty_path=(),
-        linear_choice="free" if table.free_linear else "zero",
+        penalty=shrinkage.strength,
+        penalty_path=shrinkage.path,
+        linear_choice="free" if free_linear else "zero",
         linear_evidence=None,
         diagnostics=diagnostics,
         warnings=warnings,
+        selection=shrinkage.selection,
+        penalty_kind=shrinkage.kind,
     )
 
 

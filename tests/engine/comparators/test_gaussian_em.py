@@ -1,13 +1,16 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from vnce_engine.comparators.gaussian_em import observed_log_likelihood
+from vnce_engine.comparators import graphical_lasso as lasso_module
+from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
 from vnce_engine.result import FitStatus
+from vnce_engine.simulate import mask_completely_at_random
 
 COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 2.0, 0.2], [-0.3, 0.2, 1.5]])
 MEAN = np.array([1.0, -2.0, 0.5])
@@ -63,14 +66,46 @@ def test_the_observed_likelihood_is_the_marginals_and_never_falls(holes):
         if (seen := ~np.isnan(row)).any()
     )
     num_seen = (~np.isnan(holes)).any(axis=1).sum()
-    value = observed_log_likelihood(
+    value = observed_log_likelihoods(
         holes[(~np.isnan(holes)).any(axis=1)],
         torch.from_numpy(model.mean_),
         torch.from_numpy(np.linalg.inv(model.covariance_)),
-    )
+    ).mean()
     assert value == pytest.approx(expected / num_seen, rel=1e-10)
+    # The path's is in the units of the table too; `tol` is what an iteration still gains.
+    assert model.objective_path_[-1] == pytest.approx(value, abs=1e-6)
     steps = np.diff(model.objective_path_)
     assert (steps >= -1e-12).all()
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6])
+def test_a_table_far_from_zero_loses_no_digits_to_its_distance(holes, far):
+    reference, shifted = GaussianEM().fit(holes), GaussianEM().fit(holes + far)
+
+    # Rounding of the values themselves, far * eps, is all that is lost; spreads are near 1.
+    lost = 100 * far * np.finfo(float).eps
+    assert shifted.covariance_ == pytest.approx(reference.covariance_, abs=lost)
+    assert shifted.mean_ - far == pytest.approx(reference.mean_, abs=lost)
+    assert shifted.precision_ == pytest.approx(reference.precision_, abs=lost)
+    assert shifted.objective_path_ == pytest.approx(reference.objective_path_, abs=lost)
+    gaps = np.isnan(holes)
+    filled = shifted.impute(holes + far)[gaps] - far
+    assert filled == pytest.approx(reference.impute(holes)[gaps], abs=lost)
+
+
+@pytest.mark.parametrize("penalty", [None, "ebic", "cv"])
+def test_a_log_likelihood_falls_by_the_log_of_the_unit_for_each_observed_cell(holes, penalty):
+    rows = holes[(~np.isnan(holes)).any(axis=1)]
+    units = np.array([10.0, 0.5, 4.0])
+    lost = float(((~np.isnan(rows)) @ np.log(units)).mean())
+    one, other = (
+        GaussianEM(penalty=penalty, random_state=0).fit(table) for table in (rows, rows * units)
+    )
+
+    assert np.array(one.objective_path_) - lost == pytest.approx(other.objective_path_, rel=1e-9)
+    per_criterion = {None: 0.0, "ebic": 2 * len(rows) * lost, "cv": -lost}[penalty]
+    criteria, shifted = ([step.criterion for step in model.penalty_path_] for model in (one, other))
+    assert np.array(criteria) + per_criterion == pytest.approx(shifted, rel=1e-6)
 
 
 def test_the_estimates_lie_within_five_standard_errors_of_the_truth(holes):
@@ -133,6 +168,84 @@ def test_a_graphical_lasso_finds_the_chain_and_is_exactly_symmetric(penalty):
     if penalty == "ebic":
         absent = np.triu(np.ones((5, 5), bool), 2)
         assert (model.precision_[absent] == 0).mean() >= 0.5
+
+
+@pytest.fixture
+def chain():
+    precision = np.eye(5) + np.diag([0.45] * 4, 1) + np.diag([0.45] * 4, -1)
+    rows = np.random.default_rng(8).multivariate_normal(np.zeros(5), np.linalg.inv(precision), 600)
+    return mask_completely_at_random(rows, 0.1, np.random.default_rng(9))
+
+
+@pytest.mark.parametrize(("penalty", "rule"), [("ebic", "ebic"), ("cv", "held-out")])
+def test_a_chosen_lasso_leaves_its_whole_path(penalty, rule, chain):
+    model = GaussianEM(penalty=penalty, random_state=0).fit(chain)
+
+    path = model.penalty_path_
+    strengths = [step.strength for step in path]
+    assert len(path) == 12
+    assert strengths == sorted(strengths, reverse=True)
+    (chosen,) = [step for step in path if step.chosen]
+    criteria = [step.criterion for step in path]
+    assert chosen.criterion == (min(criteria) if penalty == "ebic" else max(criteria))
+    assert (model.selection_, model.penalty_kind_) == (rule, "l1")
+    assert model.penalty_ == chosen.strength
+    # K is that of the chosen step.
+    again = GaussianEM(penalty=chosen.strength).fit(chain)
+    assert model.precision_ == pytest.approx(again.precision_, rel=1e-12)
+    assert sum(edge.precision != 0 for edge in model.edges_) == chosen.num_edges
+    assert path[0].num_edges == 0
+    errors = [step.standard_error for step in path]
+    if penalty == "ebic":
+        assert errors == [None] * 12
+        num_edges = 10 * math.log(600) + 10 * 2 * math.log(5)  # of the complete graph
+        least = -2 * 600 * GaussianEM().fit(chain).objective_path_[-1]
+        # No K is more likely than EM's.
+        assert path[-1].criterion >= least + num_edges / 10 * path[-1].num_edges - 1e-3
+    else:
+        assert chosen.standard_error == 0
+        assert min(error for error in errors if error) > 0
+
+
+def test_a_lasso_chosen_at_an_end_of_its_path_is_a_warning():
+    rng = np.random.default_rng(2)
+    independent = GaussianEM(penalty="ebic").fit(rng.normal(size=(300, 4)))
+    codes = {warning.code: warning.message for warning in independent.warnings_}
+    assert independent.penalty_path_[0].chosen
+    assert "No interaction is left there" in codes["penalty-at-grid-end"]
+
+    # Ten thousand rows of a full graph: the weakest penalty shrinks least.
+    K = np.full((4, 4), -0.3) + 1.3 * np.eye(4)
+    full = GaussianEM(penalty="cv", random_state=0).fit(
+        rng.multivariate_normal(np.zeros(4), np.linalg.inv(K), size=10_000)
+    )
+    codes = {warning.code: warning.message for warning in full.warnings_}
+    assert full.penalty_path_[-1].chosen
+    assert "try a smaller number for `penalty`" in codes["penalty-at-grid-end"]
+
+
+def test_a_lasso_that_has_not_settled_is_passed_over_and_a_choice_among_such_says_so(
+    chain, monkeypatch
+):
+    plain = GaussianEM(penalty="ebic").fit(chain)
+    settled = {step.strength for step in plain.penalty_path_ if not step.chosen}
+    solve = lasso_module.graphical_lasso
+
+    def among(strengths):
+        def lasso(covariance, strength):
+            found = solve(covariance, strength)
+            return replace(found, is_settled=strength in strengths)
+
+        monkeypatch.setattr(lasso_module, "graphical_lasso", lasso)
+        return GaussianEM(penalty="ebic").fit(chain)
+
+    other = among(settled)
+    assert other.penalty_ in settled
+    assert other.converged_
+    none = among(set())
+    assert none.penalty_ == plain.penalty_
+    assert none.status_ is FitStatus.MAX_ITERATIONS
+    assert "choice-not-settled" in [warning.code for warning in none.warnings_]
 
 
 @pytest.mark.parametrize(

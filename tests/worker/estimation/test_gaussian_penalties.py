@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.jobs.vocabulary import PenaltyChoice, PenaltyKind, Selection
+from service.jobs.vocabulary import LassoChoice, PenaltyChoice, PenaltyKind, Selection
 from service.results.schemas import EstimationResult
 from worker.estimation import EstimationRequest, estimate
 
@@ -45,4 +45,38 @@ def test_a_graph_that_was_chosen_has_exact_zeros(make_request: MakeRequest, sele
     K = result.precision
     num_edges = sum(K[i][j] != 0 for i in range(4) for j in range(i))
     assert num_edges == chosen.n_edges < 6
+    # K has no penalty: it is fitted to the graph.
+    assert (result.penalty.kind, result.penalty.fitted_kind) == (PenaltyKind.L1, None)
+    assert result.penalty.strength is None
     assert (result.stability is not None) == (selection == "stability")
+
+
+@pytest.mark.parametrize(
+    ("choice", "selection"),
+    [(LassoChoice.EBIC, Selection.EBIC), (LassoChoice.CV, Selection.HELD_OUT)],
+)
+def test_a_chosen_lasso_has_its_whole_path_in_the_document(
+    make_request: MakeRequest, choice: LassoChoice, selection: Selection
+) -> None:
+    estimator = {"kind": "gaussian-em", "penalty": choice.value}
+    penalty = document(make_request, estimator).penalty
+    assert penalty is not None
+    assert (penalty.requested, penalty.selection) == (choice, selection)
+    assert penalty.kind is penalty.fitted_kind is PenaltyKind.L1
+    assert len(penalty.path) == 12
+    (chosen,) = [step for step in penalty.path if step.chosen]
+    assert penalty.strength == chosen.strength
+    errors = [step.standard_error is None for step in penalty.path]
+    assert errors == [choice is LassoChoice.EBIC] * 12
+
+
+def test_a_lasso_that_has_no_penalty_is_said_to_have_none(make_request: MakeRequest) -> None:
+    assert document(make_request, {"kind": "gaussian-em"}).penalty is None
+    given = document(make_request, {"kind": "gaussian-em", "penalty": 0.2}).penalty
+    assert given is not None
+    assert (given.strength, given.fitted_kind, given.path) == (0.2, PenaltyKind.L1, [])
+    # One EM iteration has not settled, and its lasso is none the less of the strength that it says.
+    stopped = document(make_request, {"kind": "gaussian-em", "penalty": 0.2, "max_iter": 1})
+    assert not stopped.convergence.converged
+    assert stopped.penalty is not None
+    assert stopped.penalty.strength == 0.2
