@@ -2,7 +2,7 @@
 
 A transaction is opened in the endpoint's own body, `with database.transaction() as session:`, and
 not by a dependency. Such a dependency would enter on one thread of the pool and wait there for
-SQLite's write lock or a connection, while the endpoint that holds it waits for a thread: forty
+SQLite's write lock or a connection, while the endpoint that holds it waits for a thread: eight
 waiting requests would stand still for ever. In the body, one thread does it all, and the commit
 comes before the answer.
 

@@ -1,4 +1,7 @@
-"""Whether the process is alive, whether it can serve, and which version it is."""
+"""Whether the process is alive, whether it can serve, and which version it is.
+
+What waits for nothing is a coroutine, and answers also while all threads wait for the database.
+"""
 
 import importlib.metadata
 import platform
@@ -28,7 +31,7 @@ class VersionRead(BaseModel):
 
 
 @router.get("/livez", operation_id="get_liveness")
-def get_liveness() -> Liveness:
+async def get_liveness() -> Liveness:
     """Say that the process answers; look at nothing else."""
     return Liveness(status="alive")
 
@@ -49,6 +52,6 @@ def get_readiness(
 
 
 @router.get("/v1/version", operation_id="get_version")
-def get_version() -> VersionRead:
+async def get_version() -> VersionRead:
     """Say which version is running."""
     return VersionRead(version=importlib.metadata.version("vnce"), python=platform.python_version())

@@ -1,5 +1,6 @@
 """Alive, ready, degraded or unavailable."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 
 from service.database import Database
-from service.main import create_app
+from service.main import THREADS, create_app
 from service.settings import Settings
 from service.workers import presence
 from service.workers.presence import Identity
@@ -22,6 +23,18 @@ def database_url(sqlite_url: str) -> str:
 
 def test_process_that_answers_is_alive(client: TestClient) -> None:
     assert client.get("/livez").json() == {"status": "alive"}
+
+
+def test_a_process_whose_threads_all_wait_is_alive(client: TestClient, database: Database) -> None:
+    job = {"kind": "simulation", "graph": "ring"}
+    with ThreadPoolExecutor(THREADS + 1) as pool:
+        with database.transaction() as session:
+            session.execute(text("SELECT 1"))  # SQLite has one writer at a time: this one
+            submissions = [pool.submit(client.post, "/v1/jobs", json=job) for _ in range(THREADS)]
+            assert not wait(submissions, timeout=1).done
+            for path in ("/livez", "/v1/version"):
+                assert pool.submit(client.get, path).result(timeout=10).status_code == 200
+        assert {submission.result().status_code for submission in submissions} == {202}
 
 
 def test_version_is_told(client: TestClient) -> None:
