@@ -26,6 +26,8 @@ class PenaltyChoice:
     graph: Tensor | None = None
     """bool (d, d): the graph to which the final fit, then without the penalty, is restricted."""
     stability: Stability | None = None
+    is_settled: bool = True
+    """Whether any of the fits that were compared had settled."""
 
 
 def graph_of(augmented: Tensor) -> Tensor:

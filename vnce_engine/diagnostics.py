@@ -194,9 +194,9 @@ def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
     return [
         FitWarning(
             "choice-not-settled",
-            f"No fit that the {' and the '.join(unsettled)} was chosen by had settled: the choice "
-            "may be another's. Decide it yourself, or leave out columns that are nearly functions "
-            "of others.",
+            f"None of the fits by which the {' and the '.join(unsettled)} was chosen had settled: "
+            "followed further, they might choose otherwise. Decide it yourself, or leave out "
+            "columns that are nearly functions of others.",
         )
     ]
 

@@ -59,6 +59,7 @@ def choose_by_ebic(
     progress.journal.watch((*problem.holders, fit))
     steps: list[PenaltyStep] = []
     refits: list[Tensor] = []
+    has_settled: list[bool] = []
     for position, strength in enumerate(strengths):
         progress.enter_part(position / len(strengths), (position + 1) / len(strengths))
         penalty = setting.penalty(strength, num_rows)
@@ -70,7 +71,8 @@ def choose_by_ebic(
         refit = setting.cycles(region.project(fit.augmented), progress)
         progress.journal.watch((*problem.holders, fit, refit))
         none = setting.penalty(None, num_rows)
-        _run(refit, sample, none, region, _REFIT_TOLERANCE)
+        status = _run(refit, sample, none, region, _REFIT_TOLERANCE)
+        has_settled.append(status is FitStatus.CONVERGED)
         objective = refit.objective_path[-1] if refit.objective_path else -math.inf
         # A barrier against an indefinite K is no part of the criterion.
         objective += float(none.value(refit.augmented[:-1, :-1]))
@@ -82,9 +84,17 @@ def choose_by_ebic(
             f"`selection='ebic'` needs a strength that leaves fewer parameters than the {num_rows} "
             f"rows, got {strengths[0]:g} at most"
         )
-    best = min(range(len(steps)), key=lambda i: steps[i].criterion)
+    # A refit that has not settled stands back where any other has: its criterion is too large, or
+    # of an objective that has no maximum.
+    best = min(range(len(steps)), key=lambda i: (not has_settled[i], steps[i].criterion))
     path = tuple(replace(step, chosen=i == best) for i, step in enumerate(steps))
-    return PenaltyChoice(path[best].strength, path, refits[best], graph_of(refits[best]))
+    return PenaltyChoice(
+        path[best].strength,
+        path,
+        refits[best],
+        graph_of(refits[best]),
+        is_settled=any(has_settled),
+    )
 
 
 def _run(
@@ -93,8 +103,9 @@ def _run(
     penalty: Penalty,
     region: Region,
     tolerance: float,
-) -> None:
+) -> FitStatus:
     for _ in range(_NUM_PARTS):
         status = fit.run(sample, penalty, region, tolerance, _CYCLES_OF_A_PART)
         if status is not FitStatus.MAX_ITERATIONS:
-            return
+            break
+    return status

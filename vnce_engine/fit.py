@@ -9,6 +9,7 @@ from torch import Tensor
 from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.device import chosen_device
 from vnce_engine.diagnostics import (
+    choice_warnings,
     diagnose,
     is_separated,
     numerical_warnings,
@@ -318,6 +319,7 @@ class _Run(Generic[RowSampleT]):
                 *numerical_warnings(diagnostics, path, observations),
                 *self._shape_warnings(),
                 *stability_warnings(stability),
+                *choice_warnings(self._unsettled()),
             ),
             selection=None if choice is None else self._selection(stability),
             penalty_kind=None if penalty is None else penalty.kind,
@@ -329,6 +331,14 @@ class _Run(Generic[RowSampleT]):
         if stability is not None and stability.inclusion is None:
             return str(Selection.HELD_OUT)
         return str(self._options.selection)
+
+    def _unsettled(self) -> list[str]:
+        """Return what was chosen among fits of which none had settled."""
+        evidence, choice = self._linear_evidence, self._choice
+        return [
+            *(["linear term"] if evidence is not None and not evidence.settled else []),
+            *(["penalty"] if choice is not None and not choice.is_settled else []),
+        ]
 
     def _shape_warnings(self) -> list[FitWarning]:
         """Say that the final fit has another penalty than was asked for."""

@@ -88,6 +88,8 @@ class LinearEvidence:
     standard_error: float
     rule: str
     """When the term is kept, in words."""
+    settled: tuple[str, ...] = ("zero", "free")
+    """Which of the two fits had settled; where one alone has, it was chosen."""
 
 
 @dataclass(frozen=True)

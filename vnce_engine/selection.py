@@ -14,7 +14,7 @@ from vnce_engine.penalty import Penalty, PenaltyKind
 from vnce_engine.prepared import RowSample, RowSampleT
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
-from vnce_engine.result import LinearEvidence, PenaltyStep
+from vnce_engine.result import FitStatus, LinearEvidence, PenaltyStep
 from vnce_engine.setting import Setting
 
 # At this strength the linear term is judged, before the strength is known; and at this one where
@@ -53,19 +53,22 @@ def _trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
 def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str, LinearEvidence]:
     """Fit with and without h to two folds; keep h if the third gains more than 1.5 SE by it.
 
-    The gain is a winsorised mean over rows: on raw tables with heavy tails, the loss of one extreme
-    row may exceed that of all others together, and neither model describes it.
+    A fit that has not settled stands back where the other one has. The gain is a winsorised mean
+    over rows: on raw tables with heavy tails, the loss of one extreme row may exceed that of all
+    others together, and neither model describes it.
     """
     problem = setting.problem
     held_out = problem.folds[0]
     training = problem.without(0)
-    values = {}
+    values, settled = {}, []
     for position, linear in enumerate(("zero", "free")):
         progress.enter_part(position / 2, (position + 1) / 2)
         trial = replace(setting, linear=linear)
         cycles = trial.cycles(trial.start(), progress)
         penalty = _trial_penalty(trial, training.num_rows)
-        cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
+        status = cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
+        if status is FitStatus.CONVERGED:
+            settled.append(linear)
         values[linear] = progress.journal.value(
             partial(held_out.held_out_objective, cycles.augmented, problem.num_rows)
         )
@@ -76,7 +79,10 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
         f"exceeds {_STANDARD_ERRORS} standard errors"
     )
     choice = "free" if gain > _STANDARD_ERRORS * standard_error else "zero"
-    return choice, LinearEvidence(gain, standard_error, rule)
+    if len(settled) == 1:
+        (choice,) = settled
+        rule += f"; but only the fit with {choice} had settled, and it was taken"
+    return choice, LinearEvidence(gain, standard_error, rule, tuple(settled))
 
 
 def choose_by_held_out_rows(
@@ -94,26 +100,35 @@ def choose_by_held_out_rows(
     progress.journal.watch((*problem.holders, *fits))
     values: list[Tensor] = []
     points: list[Tensor] = []
+    has_settled = False
     for position, strength in enumerate(strengths):
         total = problem.scale.new_zeros(problem.num_rows)
+        statuses = set()
         for fold in folds:
             part = position * len(folds) + fold
             num_parts = len(strengths) * len(folds)
             progress.enter_part(part / num_parts, (part + 1) / num_parts)
             training = problem.without(fold)
             penalty = setting.penalty(strength, training.num_rows)
-            fits[fold].run(training, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+            statuses.add(
+                fits[fold].run(training, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+            )
             total += progress.journal.value(
                 partial(held_out[fold].held_out_objective, fits[fold].augmented, problem.num_rows)
             )
+        if FitStatus.NON_FINITE in statuses:
+            total.fill_(-math.inf)  # of an estimate that is none
+        has_settled |= statuses == {FitStatus.CONVERGED}
         values.append(total)
         points.append(fits[0].augmented)
+        if FitStatus.NON_FINITE in statuses:
+            break
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]
         if _has_fallen(with_edges) or _has_lost(with_edges, held_out):
             break
     path, chosen = _path(strengths, values, points, held_out)
-    return PenaltyChoice(strengths[chosen], path, points[chosen])
+    return PenaltyChoice(strengths[chosen], path, points[chosen], is_settled=has_settled)
 
 
 def _has_fallen(values: Sequence[Tensor]) -> bool:
