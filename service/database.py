@@ -71,7 +71,8 @@ class Database:
     """One process's door to the database; to the rows of all tenants unless `of` narrows it."""
 
     def __init__(self, url: str) -> None:
-        self._tenant: str | None = None
+        # To whose rows it is narrowed; None: to nobody's.
+        self.tenant: str | None = None
         self.engine = _create_engine(url)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writing_engine = self.engine.execution_options(vnce_writes=True)
@@ -93,7 +94,7 @@ class Database:
     def of(self, tenant: str) -> Self:
         """Return the same door, narrowed to the rows of one tenant."""
         narrowed = copy.copy(self)
-        narrowed._tenant = tenant
+        narrowed.tenant = tenant
         return narrowed
 
     @contextmanager
@@ -101,7 +102,7 @@ class Database:
         """Yield a session that may write; commit at the end, roll back on an exception."""
         with (
             self._one_writer,
-            TenantSession(self._writing_engine, self._tenant) as session,
+            TenantSession(self._writing_engine, self.tenant) as session,
             session.begin(),
         ):
             yield session
@@ -112,7 +113,7 @@ class Database:
 
         Raises `TypeError` if it is used to change anything.
         """
-        with ReadingSession(self._reading_engine, self._tenant) as session:
+        with ReadingSession(self._reading_engine, self.tenant) as session:
             yield session
 
     @contextmanager
@@ -122,7 +123,7 @@ class Database:
         For what several queries put together: between two of them it may be deleted. Raises
         `TypeError` as `snapshot` does.
         """
-        with ReadingSession(self._still_engine, self._tenant) as session:
+        with ReadingSession(self._still_engine, self.tenant) as session:
             yield session
 
     def dispose(self) -> None:

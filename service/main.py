@@ -14,6 +14,7 @@ from service.database import Database
 from service.datasets import endpoints as datasets
 from service.head import HeadMiddleware
 from service.jobs import endpoints as jobs
+from service.jobs.stream_limits import StreamLimitMiddleware
 from service.keys import endpoints as keys
 from service.keys.gate import GateMiddleware, hash_key_of
 from service.metrics import endpoints as metrics
@@ -95,6 +96,7 @@ def create_app(settings: Settings) -> FastAPI:
     # From the innermost to the outermost.
     app.add_middleware(SlowBodyMiddleware, silence_seconds=settings.silence_seconds)
     app.add_middleware(HeadMiddleware)
+    app.add_middleware(StreamLimitMiddleware, settings=settings)
     app.add_middleware(GateMiddleware, database=database, settings=settings, hash_key=hash_key)
     app.add_middleware(RequestLogMiddleware, metrics=RequestMetrics(app.state.metrics))
     error_handlers.install(app)

@@ -79,7 +79,7 @@ KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.UNREADABLE_DATASET: Kind(422, "The data set cannot be read without guessing"),
     ProblemCode.INCOMPATIBLE_MODEL: Kind(422, "The model does not fit this data set"),
     ProblemCode.IDEMPOTENCY_KEY_REUSED: Kind(422, "The idempotency key was used for another body"),
-    ProblemCode.TOO_MANY_REQUESTS: Kind(429, "The API key asks too often"),
+    ProblemCode.TOO_MANY_REQUESTS: Kind(429, "The API key asks too often, or for too much"),
     ProblemCode.TOO_MANY_JOBS: Kind(429, "Too many jobs wait or run"),
     ProblemCode.INTERNAL: Kind(500, "The service made a mistake"),
     ProblemCode.UNAVAILABLE: Kind(503, "The service cannot answer now"),

@@ -45,6 +45,9 @@ class Settings(BaseSettings):
     requests_per_minute: int = Field(
         default=6_000, gt=0, description="Requests that one API process takes of one key a minute."
     )
+    max_streams: int = Field(
+        default=100, gt=0, description="Event streams of one key that one API process keeps open."
+    )
     max_unfinished_jobs: int = Field(
         default=10_000, gt=0, description="Jobs of one key that may wait or run at a time."
     )

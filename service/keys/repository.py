@@ -1,5 +1,6 @@
 """SQL of API keys."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, func, or_, select, tuple_, update
@@ -30,11 +31,11 @@ def find_by_prefix(session: Session, prefix: str, last_used_seconds: float) -> F
     return row and FoundKey(row[0], bool(row[1]), bool(row[2]))
 
 
-def still_works(session: Session, key_id: str) -> bool:
-    """Return whether a key that worked has neither expired nor been revoked since."""
+def still_working(session: Session, key_ids: Collection[str]) -> frozenset[str]:
+    """Return those of some keys that have neither expired nor been revoked."""
     ends_later = func.coalesce(ApiKeyRecord.expires_at > now(), True)
-    is_good = (ApiKeyRecord.id == key_id) & ApiKeyRecord.revoked_at.is_(None) & ends_later
-    return session.scalar(select(ApiKeyRecord.id).where(is_good)) is not None
+    is_good = ApiKeyRecord.id.in_(key_ids) & ApiKeyRecord.revoked_at.is_(None) & ends_later
+    return frozenset(session.scalars(select(ApiKeyRecord.id).where(is_good)))
 
 
 def note_use(session: Session, key_id: str, last_used_seconds: float) -> None:

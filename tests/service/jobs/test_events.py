@@ -8,10 +8,10 @@ from contextlib import ExitStack
 import pytest
 from anyio.to_thread import current_default_thread_limiter
 from fastapi.testclient import TestClient
-from sqlalchemy import QueuePool, update
+from sqlalchemy import QueuePool, event, update
 
 from service.database import Database
-from service.jobs import events, leases, lifecycle, repository
+from service.jobs import events, leases, lifecycle, repository, watch
 from service.jobs.leases import Progress
 from service.keys import lifecycle as lifecycle_of_keys
 from service.keys.records import ApiKeyRecord
@@ -28,7 +28,7 @@ def database_url(sqlite_url: str) -> str:
 
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(events, "KEEP_ALIVE_SECONDS", 0.03)
 
 
@@ -144,6 +144,32 @@ def test_stream_ends_where_no_connection_becomes_free(
             return [chunk async for chunk in stream if chunk != events.KEEP_ALIVE]
 
     assert asyncio.run(watch()) == []
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_any_number_of_streams_is_one_look(database: Database, add_job: AddJob) -> None:
+    job_ids = [add_job() for _ in range(3)]
+    statements: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *others: object) -> None:
+        statements.append(statement)
+
+    async def watch_all() -> list[dict[str, object]]:
+        streams = [events.follow(database, job_id, None) for job_id in job_ids * 20]
+        await asyncio.gather(*(next_event(stream) for stream in streams))
+        event.listen(database.engine, "before_cursor_execute", note)
+        with database.transaction() as session:
+            repository.request_cancellation(session, job_ids[0])
+        statements.clear()
+        ends = await asyncio.gather(*(next_event(stream) for stream in streams[::3]))
+        for stream in streams:
+            await stream.aclose()
+        return ends
+
+    ends = asyncio.run(watch_all())
+    assert {end["state"] for end in ends} == {"cancelled"}
+    # BEGIN, what changes, and the one job that has; a look before that may have seen nothing new.
+    assert len([statement for statement in statements if "FROM jobs" in statement]) <= 3
 
 
 def test_waiting_streams_hold_neither_threads_nor_connections(

@@ -1,0 +1,68 @@
+"""How many event streams may be open: each is a connection, and wakes twice a second."""
+
+import re
+from collections import Counter
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service import error_handlers
+from service.problems import ProblemCode, ProblemError
+from service.route_path import route_path
+from service.settings import Settings
+
+_STREAM = re.compile("/v1/jobs/[^/]+/events$")
+# Of all connections; the others are for those who ask.
+_SHARE = 0.5
+
+
+class StreamLimitMiddleware:
+    """Answers 429 to a key that has as many event streams open as it may, 503 if all have.
+
+    For requests that the gate has let in. All of whom no keys are asked are one. Per process: of
+    several API processes each allows as many.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._most_per_key = settings.max_streams
+        self._most = int(_SHARE * settings.max_connections)
+        self._open: Counter[str | None] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or not _STREAM.match(route_path(scope)):
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        key_id: str | None = request.state.identity.key_id
+        try:
+            self._refuse_too_many(key_id)
+        except ProblemError as error:
+            answer = await error_handlers.answer(request, error)
+            await answer(scope, receive, send)
+            return
+        self._open[key_id] += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self._open[key_id] -= 1
+            if not self._open[key_id]:
+                del self._open[key_id]
+
+    def _refuse_too_many(self, key_id: str | None) -> None:
+        headers = {"Retry-After": error_handlers.RETRY_AFTER_SECONDS}
+        if self._open[key_id] >= self._most_per_key:
+            raise ProblemError(
+                ProblemCode.TOO_MANY_REQUESTS,
+                f"{self._most_per_key} event streams are open, which is as many as may, set by "
+                "VNCE_MAX_STREAMS; close one, or ask for the job itself now and then.",
+                headers=headers,
+            )
+        if self._open.total() >= self._most:
+            raise ProblemError(
+                ProblemCode.UNAVAILABLE,
+                f"This process has {self._most} event streams open, half as many as connections; "
+                "ask for the job itself now and then.",
+                headers=headers,
+            )
