@@ -4,11 +4,13 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from types import TracebackType
 from typing import Self
+
+from sqlalchemy.orm import Session
 
 from service.database import UNREACHABLE, Database
 from service.identifiers import new_id
@@ -29,8 +31,8 @@ logger = logging.getLogger("worker")
 class Presence:
     """Renews this process's row from `start` to `stop`, for as long as the pulse is felt.
 
-    Without a pulse the process lives but does not do its work, and is to be missed. A database
-    that is away is tried again at the next beat.
+    Without a pulse the process lives but does not do its work, and is to be missed. Where it cannot
+    be told, that is logged and tried again at the next beat.
     """
 
     def __init__(self, database: Database, kind: ProcessKind, pulse: Pulse) -> None:
@@ -88,15 +90,21 @@ class Presence:
         self._leave()
 
     def _beat(self) -> None:
-        try:
-            with self._database.transaction() as session:
-                presence.beat(session, self._identity, resident_bytes(), self._job_id)
-        except UNREACHABLE as error:
-            logger.warning("not told that this process is there: %s", error)
+        def write(session: Session) -> None:
+            presence.beat(session, self._identity, resident_bytes(), self._job_id)
+
+        self._tell("is there", write)
 
     def _leave(self) -> None:
+        self._tell("ends", lambda session: presence.leave(session, self._identity.id))
+
+    def _tell(self, what: str, write: Callable[[Session], None]) -> None:
         try:
             with self._database.transaction() as session:
-                presence.leave(session, self._identity.id)
+                write(session)
         except UNREACHABLE as error:
-            logger.warning("not told that this process ends: %s", error)
+            logger.warning("not told that this process %s: %s", what, error)
+        except Exception:
+            # Whatever it was, a thread that ended of it would have a process that works taken for
+            # lost; a table that is being migrated is there at the next beat.
+            logger.exception("not told that this process %s", what)

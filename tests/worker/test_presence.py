@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import ProgrammingError
 
 from service.database import Database
 from service.workers import presence
@@ -73,6 +74,25 @@ def test_a_database_that_was_away_is_told_again(
         wait_for(lambda: leaving_database.server.num_refused >= 2)
         leaving_database.server.is_away = False
         wait_for(lambda: seen(database))
+
+
+def test_a_mistake_is_told_and_does_not_keep_it_from_telling_again(
+    database: Database,
+    pulse: Pulse,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failures = [LookupError("a mistake"), ProgrammingError("INSERT", {}, Exception("no table"))]
+
+    def resident_bytes() -> int:
+        if failures:
+            raise failures.pop()
+        return 1
+
+    monkeypatch.setattr("worker.presence.resident_bytes", resident_bytes)
+    with Presence(database, ProcessKind.WORKER, pulse):
+        wait_for(lambda: seen(database))
+    assert caplog.text.count("Traceback") == 2
 
 
 def test_an_end_is_not_held_up_by_a_database_that_is_away(
