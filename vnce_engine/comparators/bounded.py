@@ -51,7 +51,7 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
     def evaluate(searched: FloatArray) -> tuple[float, FloatArray]:
         vector = searched * parts.units
         centred = coordinates.read(parts.join(vector))
-        value, slope = objective(_seen_from(-centre, centred))
+        value, slope = objective(centred.seen_from(-centre))
         outer = np.outer(slope.linear, centre)
         by_centred = Parameters(slope.precision + 0.5 * (outer + outer.T), slope.linear)
         value, gradient = parts.penalised(vector, centred, value, by_centred)
@@ -60,7 +60,7 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
     lower = parts.lower / parts.units
     result = minimize(
         evaluate,
-        parts.split(coordinates.write(_seen_from(centre, start))) / parts.units,
+        parts.split(coordinates.write(start.seen_from(centre))) / parts.units,
         jac=True,
         method="L-BFGS-B",
         bounds=[(None if np.isinf(low) else low, None) for low in lower],
@@ -77,16 +77,11 @@ def minimise(objective: Objective, start: Parameters, table: ScaledTable) -> Min
     # An objective that falls for ever also ends by its own tolerance on the value.
     is_flat = gradient_norm <= _FLAT
     return Minimum(
-        _seen_from(-centre, coordinates.read(parts.join(result.x * parts.units))),
+        coordinates.read(parts.join(result.x * parts.units)).seen_from(-centre),
         float(result.fun),
         gradient_norm,
         bool(result.success) and bool(np.isfinite(result.fun)) and is_flat,
     )
-
-
-def _seen_from(centre: FloatArray, theta: Parameters) -> Parameters:
-    """Return the same density's K and h for rows measured from a centre (d,)."""
-    return Parameters(theta.precision, theta.linear - theta.precision @ centre)
 
 
 def journalled(objective: Objective, work: int, progress: Progress) -> Objective:

@@ -60,9 +60,9 @@ class CompletedTable:
                 cells = draw_conditional(pull, 1 / precision[i, i], self._rng.random(len(rows)))
                 self.state[i, rows] = np.minimum(cells, self._ceiling[i])
 
-    def moments(self) -> Moments:
-        """Return the statistics of the completed rows."""
-        return Moments.of(self.state)
+    def moments(self, centre: FloatArray | float = 0.0) -> Moments:
+        """Return the statistics of the completed rows, measured from a centre (d, 1)."""
+        return Moments.of(self.state - centre)
 
     @property
     def missing_cells(self) -> FloatArray:
@@ -100,18 +100,22 @@ class ModelChains:
         """Return the statistics of the chains' present states."""
         return Moments.of(self.state)
 
-    def expected_moments(self, parameters: Parameters) -> Moments:
+    def expected_moments(self, parameters: Parameters, centre: FloatArray | float = 0.0) -> Moments:
         """Return the statistics with each coordinate in turn averaged out, given a chain's others.
 
-        They have the expectation of `moments` under the model, and a fraction of its variance (Rao
-        and Blackwell's theorem). Source: Gelfand and Smith (1990), "Sampling-based approaches to
-        calculating marginal densities", J. Am. Stat. Assoc. 85.
+        Of states measured from a centre (d, 1). They have the expectation of `moments` under the
+        model, and a fraction of its variance (Rao and Blackwell's theorem). Source: Gelfand and
+        Smith (1990), "Sampling-based approaches to calculating marginal densities", J. Am. Stat.
+        Assoc. 85.
         """
         state, precision = self.state, parameters.precision
         variance = 1 / np.diagonal(precision)[:, np.newaxis]
         mu = state + variance * (parameters.linear[:, np.newaxis] - precision @ state)
         means = conditional_means(mu, np.sqrt(variance))
-        cross = means @ state.T / state.shape[1]
+        deviations = means - centre
+        cross = deviations @ (state - centre).T / state.shape[1]
         second = 0.5 * (cross + cross.T)
-        np.fill_diagonal(second, (variance + mu * means).mean(axis=1))
-        return Moments(second, means.mean(axis=1))
+        # E x² = variance + mu E x, and no digits are lost far from zero, where E x is mu.
+        squares = variance + (mu - centre) * deviations - centre * (means - mu)
+        np.fill_diagonal(second, squares.mean(axis=1))
+        return Moments(second, deviations.mean(axis=1))

@@ -63,6 +63,13 @@ class Parameters:
             damped = Parameters(shrunk, self.linear)
         return damped
 
+    def seen_from(self, centre: FloatArray) -> "Parameters":
+        """Return the same density's K and h for rows measured from a centre (d,).
+
+        Or the same step of them, as both are linear.
+        """
+        return Parameters(self.precision, self.linear - self.precision @ centre)
+
     def plus(self, step: "Parameters", size: float) -> "Parameters":
         """Return the parameters after `size` times a step; K stays exactly symmetric."""
         precision = self.precision + size * step.precision

@@ -7,6 +7,10 @@ solves with the statistics' covariance under the model, the Fisher information o
 (Amari, 1998): with missing cells, the scoring step inside EM. Steps stay within a trust region and
 keep K positive definite, which Gibbs sampling needs. Where the gradient is all noise the iterates
 are averaged, until what Monte Carlo adds to their variance is a small share of it.
+
+Where h is free, rows are measured from the columns' means: steps in K then leave the means alone.
+From zero, columns many spreads away make x and xxᵀ nearly the same statistic, and no step that the
+system's solution allows for would get anywhere.
 """
 
 import math
@@ -75,7 +79,7 @@ def fit_by_natural_gradient(
     `objective_path` has half the squared length of the gradient in the metric of the Fisher
     information: the log likelihood, nats a row to second order, that is left to gain, and noise.
     """
-    ascent = _Ascent(table, Parameters.independent(np.nanmean(table.X**2, axis=0)))
+    ascent = _Ascent(table, _start(table))
     progress.journal.begin_loop(ascent)
     status, message = FitStatus.MAX_ITERATIONS, ""
     try:
@@ -101,6 +105,14 @@ def fit_by_natural_gradient(
         message=message,
         warnings=_limit_warnings(ascent.num_refused, len(ascent.path)),
     )
+
+
+def _start(table: ScaledTable) -> Parameters:
+    """Return independent columns, about as wide as those of the table, and about where they are."""
+    if not table.free_linear:
+        return Parameters.independent(np.nanmean(table.X**2, axis=0))
+    precision = 1 / np.nanvar(table.X, axis=0)
+    return Parameters(np.diag(precision), precision * np.nanmean(table.X, axis=0))
 
 
 def _limit_warnings(num_refused: int, num_steps: int) -> tuple[FitWarning, ...]:
@@ -131,6 +143,8 @@ class _Ascent:
         self._table = table
         d = table.X.shape[1]
         self._coordinates = Coordinates(d, free_linear=table.free_linear)
+        # What K and h are looked for as: those of rows measured from here.
+        self._centre = np.nanmean(table.X, axis=0) if table.free_linear else np.zeros(d)
         self._theta = start
         self._data = CompletedTable(table.first_rows(_FIRST_ROWS), table.rng)
         first = _CHAINS_PER_PARAMETER * self._coordinates.size
@@ -177,7 +191,7 @@ class _Ascent:
     def _average(self) -> None:
         """Add the present iterate, and drop what is not of the later half any more."""
         self._num_iterates += 1
-        self._late.append(self._coordinates.write(self._theta))
+        self._late.append(self._coordinates.write(self._theta.seen_from(self._centre)))
         del self._late[: len(self._late) - self.num_averaged]
 
     @property
@@ -189,7 +203,7 @@ class _Ascent:
         """Return the average of the later half of the iterates since the gradient is noise."""
         if not self._late:
             return self._theta
-        return self._coordinates.read(np.mean(self._late, axis=0))
+        return self._coordinates.read(np.mean(self._late, axis=0)).seen_from(-self._centre)
 
     def state(self) -> list[Tensor]:
         """Return all that later steps depend on."""
@@ -237,7 +251,7 @@ class _Ascent:
         squared_error = (0.5 * (late[:half].mean(axis=0) - late[half:].mean(axis=0))) ** 2
         observed = 1 - float(np.isnan(self._table.X).mean())
         information = len(self._table.X) * observed**2
-        variances = self._coordinates.fisher_diagonal(self._model.state)
+        variances = self._coordinates.fisher_diagonal(self._centred(self._model.state))
         return float(np.mean(squared_error * variances) * information)
 
     def _use_all(self) -> bool:
@@ -255,9 +269,10 @@ class _Ascent:
         self._model.sweep(self._theta, _SWEEPS)
         if not self._data.is_complete:
             self._data.sweep(self._theta, _SWEEPS if self._is_small() else 1)
+        centre = self._centre[:, np.newaxis]
         slope = gradient(
-            self._data.moments(),
-            self._model.expected_moments(self._theta),
+            self._data.moments(centre),
+            self._model.expected_moments(self._theta, centre),
             free_linear=self._table.free_linear,
         )
         precision = torch.from_numpy(self._theta.precision)
@@ -273,15 +288,20 @@ class _Ascent:
         self.gradient_norm = float(np.linalg.norm(vector))
         size = 1.0 if self._data.is_complete else _OVER_RELAXATION
         size *= min(1.0, math.sqrt(_TRUST / gain)) if gain > 0 else 1.0
-        self._move(self._coordinates.read(direction), size)
+        self._move(self._coordinates.read(direction).seen_from(-self._centre), size)
         return gain
+
+    def _centred(self, states: FloatArray) -> FloatArray:
+        """Return states (d, number of chains) measured from the centre."""
+        return states - self._centre[:, np.newaxis]
 
     def _is_small(self) -> bool:
         return bool(self._data.state.shape[1] <= _FIRST_ROWS)
 
     def _direction(self, vector: FloatArray, precision: torch.Tensor) -> FloatArray:
         """Solve with the penalised Fisher information of complete rows, by conjugate gradients."""
-        state, coordinates = self._model.state[:, : self._num_first], self._coordinates
+        state = self._centred(self._model.state[:, : self._num_first])
+        coordinates = self._coordinates
         weights = self._table.penalty.curvature(precision).diagonal().numpy()
         variances = coordinates.fisher_diagonal(state)
         extra = _RIDGE * variances + coordinates.derivative(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vnce_engine.comparators.chains import ModelChains
+from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Moments, Parameters
 from vnce_engine.gibbs import conditional_means, draw_conditional
 
@@ -58,3 +58,24 @@ def test_a_conditional_mean_without_truncation_is_that_of_the_normal() -> None:
 
 def _vector(moments: Moments) -> np.ndarray:
     return np.array([*moments.first, *moments.second[np.triu_indices(2)]])
+
+
+@pytest.mark.parametrize("centre", [0.0, 0.7, 3.0])
+def test_moments_about_a_centre_are_those_about_zero_moved(centre: float) -> None:
+    rng = np.random.default_rng(2)
+    K, h = np.array([[1.5, 0.6], [0.6, 1.2]]), np.array([0.3, 2.0])
+    chains = ModelChains(np.abs(rng.normal(size=(2, 50))), rng)
+    at = np.array([[centre], [-0.5 * centre]])
+    for moments in (
+        lambda m: chains.expected_moments(Parameters(K, h), m),
+        lambda m: CompletedTable(chains.state.T, rng).moments(m),
+    ):
+        plain, moved = moments(0.0), moments(at)
+        m, first, mean = at[:, 0], plain.first, chains.state.mean(axis=1)
+        np.testing.assert_allclose(moved.first, first - m, rtol=1e-12)
+        # Products are of a coordinate averaged out and another's states, both ways.
+        shift = np.outer(m, m) - np.outer(0.5 * (first + mean), m)
+        expected = plain.second + shift + shift.T - np.outer(m, m)
+        np.fill_diagonal(expected, np.diag(plain.second) - 2 * m * first + m**2)
+        np.testing.assert_allclose(moved.second, expected, rtol=1e-12, atol=1e-13)
+        assert (moved.second == moved.second.T).all()

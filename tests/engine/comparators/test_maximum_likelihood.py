@@ -77,6 +77,23 @@ def test_a_free_linear_term_is_found(moments_by_quadrature):
     assert (np.abs(second - X.T @ X / len(X)) < 5 * products.std(axis=0) * error).all()
 
 
+@pytest.mark.parametrize("far", [10.0, 100.0, 1e5])
+def test_far_from_zero_it_is_the_gaussian_likelihood_at_any_distance(far):
+    # Nothing is cut off there, so that K is the inverse of the sample's covariance, S.
+    n, d = 1_000, 5
+    covariance = np.full((d, d), 0.3) + 0.7 * np.eye(d)
+    X = np.random.default_rng(0).multivariate_normal(np.full(d, far), covariance, size=n)
+    model = TruncatedGaussianMLE(linear="free", random_state=0).fit(X)
+
+    K = np.linalg.inv(np.cov(X.T, bias=True))
+    # The sampling variance of K_ij; Monte Carlo adds half of it at most, by default.
+    error = np.sqrt(0.5 * (np.outer(np.diag(K), np.diag(K)) + K**2) / n)
+    assert model.converged_
+    assert (np.abs(model.precision_ - K) < 5 * error).all()
+    mean = np.linalg.solve(model.precision_, model.linear_)
+    assert (np.abs(mean - X.mean(axis=0)) < 5 * np.sqrt(0.5 / n)).all()
+
+
 def test_the_stochastic_gradient_reaches_the_natural_gradients_estimate(complete_table):
     few = complete_table[:1_000]
     natural = TruncatedGaussianMLE(random_state=0, tol=0.02).fit(few)
