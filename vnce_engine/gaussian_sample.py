@@ -19,6 +19,7 @@ from vnce_engine.model import TruncatedGaussian
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.surface import Curvature, both_ways
+from vnce_engine.symmetric_products import WeightedSquares, quadratics
 from vnce_engine.variational.gaussian import (
     GaussianParameters,
     half_log_determinants,
@@ -221,15 +222,16 @@ class GaussianCurvature(Curvature):
 
     def product(self, direction: Tensor, progress: Progress) -> Tensor:
         """Return the operator times a symmetric `direction`."""
-        product = torch.zeros_like(direction)
+        squares = WeightedSquares(direction)
         spread = (self.covariance * direction[:-1, :-1]).sum(dim=(1, 2))
         of_pattern = torch.zeros_like(spread)
         for (rows, weights), pattern in zip(self.rows, self.patterns, strict=True):
             progress.spend(2 * rows.numel() * len(direction))
-            quadratic = (direction @ rows).mul_(rows).sum(dim=0).view(len(pattern), -1)
+            quadratic = quadratics(direction, rows).view(len(pattern), -1)
             weighted = (quadratic + spread[pattern].unsqueeze(1)).flatten() * weights
-            product.addmm_(rows * weighted, rows.mT)
+            squares.add(rows, weighted)
             of_pattern.index_add_(0, pattern, weighted.view(len(pattern), -1).sum(dim=1))
+        product = squares.total()
         product[:-1, :-1] += _weighted(self.covariance, of_pattern)
         product[:-1, :-1] += self.penalty.product(direction[:-1, :-1])
         return product * self.is_free

@@ -21,6 +21,7 @@ from torch.special import erfc, ndtri
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import Block, Cells
 from vnce_engine.observations import Observations
+from vnce_engine.symmetric_products import quadratics
 
 # Beyond this alpha = -mu / sigma erfc is about to underflow. A mean is taken from three levels of
 # its continued fraction there, right to 1e-8, and draws from `truncated_normal`.
@@ -243,7 +244,7 @@ def _control_variates(
     standard_mean = mean / sigma
     hazard = alpha + standard_mean
     variance = standard_mean.mul_(hazard).neg_().add_(1).clamp_(min=0).mul_(sigma).mul_(sigma)
-    quadratic = (augmented @ rows).mul_(rows).sum(dim=0)
+    quadratic = quadratics(augmented, rows)
     expected = normaliser + 0.5 * (_sum_by_row(block, place, hazard.square_()) - quadratic)
     slope = (
         -torch.sigmoid(expected - log_nu) if block.is_noise else torch.sigmoid(log_nu - expected)
@@ -260,8 +261,7 @@ def _control_variates(
 
 def log_ratios(block: Block, augmented: Tensor) -> Tensor:
     """Return log phi - log q - log noise (k, b) of the block's draws under `augmented`."""
-    draws = block.flat_draws
-    quadratic = (augmented @ draws).mul_(draws).sum(dim=0).view(block.num_draws, -1)
+    quadratic = quadratics(augmented, block.flat_draws).view(block.num_draws, -1)
     return torch.sub(block.log_ratio_offset, quadratic, alpha=0.5)
 
 

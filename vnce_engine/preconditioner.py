@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.surface import Curvature, both_ways
+from vnce_engine.symmetric_products import WeightedSquares
 
 # Keeps the factor of M finite for columns that depend on each other linearly.
 _RELATIVE_RIDGE = 1e-10
@@ -45,17 +46,17 @@ class GaussianPreconditioner:
         cls, curvature: Curvature, has_linear: bool, centre: Tensor | None = None
     ) -> "GaussianPreconditioner":
         """Return the preconditioner for a curvature; `centre` (d,) is 0 unless h is free."""
-        moment = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
-        squared = torch.zeros_like(moment)
+        zeros = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
+        seconds, fourths = WeightedSquares(zeros), WeightedSquares(zeros)
         centring = None
         if centre is not None:
-            centring = torch.eye(len(moment), dtype=moment.dtype, device=moment.device)
+            centring = torch.eye(len(zeros), dtype=zeros.dtype, device=zeros.device)
             centring[:-1, -1] = -centre
         for draws, weights in curvature.rows:
             rows = draws if centring is None else centring @ draws
-            moment.addmm_(rows * weights, rows.mT)
-            squares = rows.square()
-            squared.addmm_(squares * weights, squares.mT)
+            seconds.add(rows, weights)
+            fourths.add(rows.square(), weights)
+        moment = seconds.total()
         total_weight = moment[-1, -1].clone()
         moment = moment / total_weight
         mean = moment[:, -1]
@@ -65,7 +66,7 @@ class GaussianPreconditioner:
         factor = torch.linalg.cholesky(moment + ridge)
         identity = torch.eye(len(mean), dtype=moment.dtype, device=moment.device)
         inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
-        diagonal = both_ways(squared)
+        diagonal = both_ways(fourths.total())
         share = diagonal / (diagonal + curvature.penalty_diagonal())
         damping = share.sqrt() * curvature.is_free
         return cls(centring, inverse, inverse @ mean, total_weight, damping, has_linear)

@@ -16,6 +16,7 @@ from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.surface import Curvature
+from vnce_engine.symmetric_products import WeightedSquares
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
 _EDGE = 2.0**-40
@@ -53,18 +54,17 @@ class ContrastiveSample:
         """Return the sum of the rows' terms at `augmented`, the draws fixed, and its gradient."""
         log_nu = math.log(self.nu)
         value = augmented.new_zeros(())
-        gradient = torch.zeros_like(augmented)
+        squares = WeightedSquares(augmented)
         for block in self.blocks:
             progress.spend(2 * block.work)
             logits = log_ratios(block, augmented).flatten() - log_nu
             if block.is_noise:
                 logits = -logits
-            draws = block.flat_draws
             value += logsigmoid(logits).sum() / block.num_draws
             slopes = torch.sigmoid(-logits)  # the probability of the wrong class
             sign = 1 if block.is_noise else -1
-            gradient.addmm_(draws * slopes, draws.mT, alpha=0.5 * sign / block.num_draws)
-        return value, gradient
+            squares.add(block.flat_draws, slopes.mul_(0.5 * sign / block.num_draws))
+        return value, squares.total()
 
     def curvature(self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor) -> Curvature:
         """Return about the negative Hessian: one draw of each row, and only part of the noise."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from vnce_engine.penalty import Penalty, PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
+from vnce_engine.symmetric_products import WeightedSquares, quadratics
 
 
 class Sample(Protocol):
@@ -114,21 +115,20 @@ class Curvature:
 
     def product(self, direction: Tensor, progress: Progress) -> Tensor:
         """Return the operator times a symmetric `direction`."""
-        product = torch.zeros_like(direction)
+        squares = WeightedSquares(direction)
         for draws, weights in self.rows:
             progress.spend(2 * draws.numel() * draws.shape[0])
-            quadratic = (direction @ draws).mul_(draws).sum(dim=0)
-            product.addmm_(draws * quadratic.mul_(weights), draws.mT)
+            squares.add(draws, quadratics(direction, draws).mul_(weights))
+        product = squares.total()
         product[:-1, :-1] += self.penalty.product(direction[:-1, :-1])
         return product * self.is_free
 
     def diagonal(self) -> Tensor:
         """Return its diagonal."""
-        diagonal = torch.zeros_like(self.is_free, dtype=self.rows[0][0].dtype)
+        diagonal = WeightedSquares(torch.zeros_like(self.is_free, dtype=self.rows[0][0].dtype))
         for draws, weights in self.rows:
-            squares = draws.square()
-            diagonal.addmm_(squares * weights, squares.mT)
-        return both_ways(diagonal) + self.penalty_diagonal()
+            diagonal.add(draws.square(), weights)
+        return both_ways(diagonal.total()) + self.penalty_diagonal()
 
     def penalty_diagonal(self) -> Tensor:
         """Return the penalty's part of the diagonal."""
