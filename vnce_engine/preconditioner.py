@@ -3,7 +3,7 @@
 The Hessian is the second moment of the statistics (xxᵀ, x, 1) under the weights of the rows. For
 normal x its products follow from first and second moments alone: with M the second moment of
 a = (x, 1) and m its last column, V goes to 2 MVM + tr(MV) M - 2 (mᵀVm) mmᵀ (the fourth moments of
-a normal vector), which a Cholesky factor of M inverts in closed form. Columns of a table with
+a normal vector), which the inverse of M inverts in closed form. Columns of a table with
 means far from zero make a diagonal preconditioner useless; this one does not feel them.
 
 Where many entries stay as they are, rows may be measured from their mean: there K_ij, h_i and c
@@ -32,10 +32,12 @@ class GaussianPreconditioner:
 
     centring: Tensor | None
     """(d + 1, d + 1): takes a = (x, 1) to (x - centre, 1); None where the centre is 0."""
-    inverse_factor: Tensor
-    """Inverse of the Cholesky factor of M, or of its part without the constant where h is 0."""
+    inverse: Tensor
+    """P, the inverse of M, or of its part without the constant where h is 0."""
     mean: Tensor
-    """The last column of M, or its part without the constant, times that inverse: e."""
+    """m, the last column of M, or its part without the constant."""
+    pulled_mean: Tensor
+    """p = Pm"""
     total_weight: Tensor
     damping: Tensor
     """(d + 1, d + 1), for rows measured from the centre; 0 where an entry stays as it is."""
@@ -64,12 +66,11 @@ class GaussianPreconditioner:
             moment, mean = moment[:-1, :-1], mean[:-1]
         ridge = torch.diag(moment.diagonal() * _RELATIVE_RIDGE)
         factor = torch.linalg.cholesky(moment + ridge)
-        identity = torch.eye(len(mean), dtype=moment.dtype, device=moment.device)
-        inverse = torch.linalg.solve_triangular(factor, identity, upper=False)
+        inverse = torch.cholesky_inverse(factor)
         diagonal = both_ways(fourths.total())
         share = diagonal / (diagonal + curvature.penalty_diagonal())
         damping = share.sqrt() * curvature.is_free
-        return cls(centring, inverse, inverse @ mean, total_weight, damping, has_linear)
+        return cls(centring, inverse, mean, inverse @ mean, total_weight, damping, has_linear)
 
     def __call__(self, residual: Tensor) -> Tensor:
         """Return about the inverse curvature times a symmetric `residual` (d + 1, d + 1)."""
@@ -98,35 +99,28 @@ class GaussianPreconditioner:
         return _symmetric(step)
 
     def _with_linear(self, residual: Tensor) -> Tensor:
-        """Solve 2 W + tr(W) I - 2 (eᵀWe) eeᵀ = B in whitened coordinates; here e is a unit."""
-        whitened = self._whiten(residual)
-        trace = self.mean @ whitened @ self.mean
-        quadratic = 0.5 * ((2 + len(self.mean)) * trace - whitened.trace())
-        return self._unwhiten(self._solve(whitened, trace, quadratic))
+        """Solve 2 MVM + tr(MV) M - 2 (mᵀVm) mmᵀ = B; here mᵀp is 1, and tr(MV) is pᵀBp."""
+        trace = self.pulled_mean @ residual @ self.pulled_mean
+        quadratic = 0.5 * ((2 + len(self.mean)) * trace - (self.inverse * residual).sum())
+        return self._solve(residual, trace, quadratic)
 
     def _without_linear(self, residual: Tensor) -> Tensor:
-        """Solve the same for V without its h: 2 W + r I - 2 (eᵀWe) eeᵀ = B, r = tr(W) + v."""
-        whitened = self._whiten(residual[:-1, :-1])
-        corner = residual[-1, -1]
-        length = self.mean @ self.mean
-        product = self.mean @ whitened @ self.mean
+        """Solve the same for V without its h: r in place of tr(MV), and r = tr(MV) + v."""
+        pairs, corner = residual[:-1, :-1], residual[-1, -1]
+        length = self.mean @ self.pulled_mean
+        product = self.pulled_mean @ pairs @ self.pulled_mean
         quadratic = 0.5 * (product - corner * length) / (1 - length.square())
-        solved = self._solve(whitened, corner, quadratic)
+        trace = 0.5 * ((self.inverse * pairs).sum() - corner * len(self.mean)) + quadratic * length
         solution = torch.zeros_like(residual)
-        solution[:-1, :-1] = self._unwhiten(solved)
-        solution[-1, -1] = corner - solved.trace()
+        solution[:-1, :-1] = self._solve(pairs, corner, quadratic)
+        solution[-1, -1] = corner - trace
         return solution
 
-    def _solve(self, whitened: Tensor, trace: Tensor, quadratic: Tensor) -> Tensor:
-        outer = torch.outer(self.mean, self.mean)
-        identity = torch.eye(len(self.mean), dtype=whitened.dtype, device=whitened.device)
-        return 0.5 * (whitened - trace * identity) + quadratic * outer
-
-    def _whiten(self, residual: Tensor) -> Tensor:
-        return self.inverse_factor @ residual @ self.inverse_factor.mT
-
-    def _unwhiten(self, solved: Tensor) -> Tensor:
-        return self.inverse_factor.mT @ solved @ self.inverse_factor
+    def _solve(self, residual: Tensor, trace: Tensor, quadratic: Tensor) -> Tensor:
+        """Return V = ½ (PBP - r P) + (mᵀVm) ppᵀ."""
+        pulled = self.inverse @ residual @ self.inverse
+        outer = torch.outer(self.pulled_mean, self.pulled_mean)
+        return 0.5 * (pulled - trace * self.inverse) + quadratic * outer
 
 
 def _symmetric(matrix: Tensor) -> Tensor:
