@@ -16,7 +16,7 @@ from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.surface import Curvature
-from vnce_engine.symmetric_products import WeightedSquares
+from vnce_engine.symmetric_products import WeightedSquares, quadratics
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
 _EDGE = 2.0**-40
@@ -72,7 +72,9 @@ class ContrastiveSample:
         rows = []
         for block, weight in self.curvature_blocks():
             draws = block.draws[:, 0]
-            class_probability = torch.sigmoid(log_ratios(block, augmented)[0] - log_nu)
+            quadratic = quadratics(augmented, draws)
+            log_ratio = torch.sub(block.log_ratio_offset[0], quadratic, alpha=0.5)
+            class_probability = torch.sigmoid(log_ratio - log_nu)
             weights = class_probability * (1 - class_probability)
             rows.append((draws, weights * (0.25 * weight / self.num_rows)))
         return Curvature(rows, penalty, is_free)
