@@ -2,13 +2,11 @@
 
 from enum import StrEnum
 
-import redis
 from pydantic import BaseModel, Field
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from service import schema
+from service import broker, schema
 from service.database import Database
 from service.settings import Settings
 from service.workers import presence
@@ -38,6 +36,7 @@ class BrokerState(StrEnum):
     """What the broker is like."""
 
     REACHABLE = "reachable"
+    REFUSING = "refusing"
     UNREACHABLE = "unreachable"
 
 
@@ -49,7 +48,10 @@ class ReadinessRead(BaseModel):
         "and a worker are there again. `unavailable`: requests cannot be served."
     )
     database: DatabaseState = Field(description="Whether it answers and has this version's tables.")
-    broker: BrokerState = Field(description="Whether it answers.")
+    broker: BrokerState = Field(
+        description="Whether it answers; `refusing`: it does, and takes no messages, since its "
+        "memory or its disk is full."
+    )
     workers: int | None = Field(
         description="Processes that run jobs, one at a time each, and have told of themselves in "
         "the last 9 seconds; null while the database cannot be asked.",
@@ -92,13 +94,8 @@ def _look_at_database(database: Database) -> tuple[DatabaseState, dict[ProcessKi
 
 def _look_at_broker(url: str) -> BrokerState:
     try:
-        with redis.Redis.from_url(
-            url,
-            socket_timeout=BROKER_SECONDS,
-            socket_connect_timeout=BROKER_SECONDS,
-            retry=Retry(NoBackoff(), retries=0),
-        ) as broker:
-            broker.ping()
-    except redis.RedisError:
+        with broker.client_of(url, BROKER_SECONDS) as client:
+            is_refusing = broker.refusal(client) is not None
+    except RedisError:
         return BrokerState.UNREACHABLE
-    return BrokerState.REACHABLE
+    return BrokerState.REFUSING if is_refusing else BrokerState.REACHABLE

@@ -7,7 +7,9 @@ from celery import signals
 
 from service import logs
 from worker import health, threads
+from worker.broker import Broker
 from worker.celery_app import create_celery
+from worker.consumer import patient_consumer
 from worker.pulse import Pulse
 from worker.settings import WorkerSettings
 
@@ -40,7 +42,11 @@ def main() -> None:
     health.watch_rounds(app, on_round)
     # Gossip, mingling and heartbeats let workers watch each other; ours are watched by the reaper.
     worker = app.Worker(
-        quiet=True, without_gossip=True, without_mingle=True, without_heartbeat=True
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        consumer_cls=patient_consumer(Broker(SETTINGS.broker_url)),
     )
     worker.start()
     sys.exit(worker.exitcode)

@@ -1,12 +1,10 @@
-"""What the dispatcher asks the queue's server directly."""
+"""What dispatcher and workers ask the queue's server directly."""
 
 import logging
 
-from redis import Redis
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
+from service.broker import client_of, refusal
 from worker.celery_app import QUEUE_NAME, SOCKET_SECONDS
 
 logger = logging.getLogger("worker")
@@ -16,13 +14,12 @@ class Broker:
     """A Redis or Valkey server by its URL; methods raise `RedisError` if it does not answer."""
 
     def __init__(self, url: str) -> None:
-        self._client = Redis.from_url(
-            url,
-            socket_timeout=SOCKET_SECONDS,
-            socket_connect_timeout=SOCKET_SECONDS,
-            # Whoever asks comes back by itself; the client's own retries would hold up its round.
-            retry=Retry(NoBackoff(), retries=0),
-        )
+        # Whoever asks comes back by itself; the client's own retries would hold up its round.
+        self._client = client_of(url, SOCKET_SECONDS)
+
+    def refusal(self) -> str | None:
+        """Return why the server takes no messages, though it answers; None if it does."""
+        return refusal(self._client)
 
     def num_messages(self) -> int:
         """Return how many messages wait to be taken by a worker."""

@@ -43,6 +43,8 @@ def create_celery(settings: WorkerSettings) -> Celery:
         broker_connection_timeout=SOCKET_SECONDS,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        # A broker that refuses, being full, is waited for as one that is away.
+        broker_channel_error_retry=True,
         broker_pool_limit=2,
         broker_transport_options={
             "socket_timeout": SOCKET_SECONDS,

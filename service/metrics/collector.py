@@ -80,7 +80,7 @@ class DatabaseCollector(Collector):
         )
         yield GaugeMetricFamily(
             "vnce_broker_up",
-            "1 if the broker answers.",
+            "1 if the broker answers and takes messages.",
             value=float(ready.broker is BrokerState.REACHABLE),
         )
         if ready.database is not DatabaseState.CURRENT:

@@ -97,6 +97,17 @@ class Broker:
         finally:
             self._process.send_signal(signal.SIGCONT)
 
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """Let it refuse whatever takes memory."""
+        self.client.set("ballast", "x" * 2**20)
+        self.client.config_set("maxmemory", 2**20)
+        try:
+            yield
+        finally:
+            self.client.config_set("maxmemory", 0)
+            self.client.delete("ballast")
+
     def answers(self) -> bool:
         try:
             return bool(self.client.ping())

@@ -66,3 +66,27 @@ def test_jobs_whose_messages_a_restarted_broker_has_lost_finish_all_the_same(
         broker.start()
         assert broker.num_messages() == 0
     assert_all_finish(stack, job_ids)
+
+
+def test_jobs_submitted_while_the_broker_is_full_are_accepted_and_workers_wait_for_it(
+    stack: Stack, broker: Any, short_job: Any
+) -> None:
+    def is_refusing() -> bool:
+        state: str = stack.http.get("/readyz").json()["broker"]
+        return state == "refusing"
+
+    with broker.full():
+        assert is_refusing()
+        job_ids, _ = submit_timed(stack, short_job)
+        # One that starts now, which celery by itself would not.
+        starting = stack.start_worker("worker-3")
+        wait_for(lambda: "takes no messages" in starting.log_file.read_text(), "its word")
+        # Long enough for all the others to notice.
+        time.sleep(5)
+        assert not any(process.has_ended for process in stack.processes.values())
+        assert {stack.client.job(job_id)["state"] for job_id in job_ids} == {"queued"}
+        assert is_refusing()
+    assert_all_finish(stack, job_ids)
+    wait_for(lambda: not is_refusing(), "the broker to be as it was")
+    # All three take jobs again.
+    wait_for(lambda: stack.http.get("/readyz").json()["workers"] == 3, "the workers to be there")
