@@ -11,6 +11,7 @@ from worker.broker import Broker
 from worker.celery_app import create_celery
 from worker.consumer import patient_consumer
 from worker.pulse import Pulse
+from worker.replacement import replace_at_once
 from worker.settings import WorkerSettings
 
 SETTINGS = WorkerSettings()
@@ -40,6 +41,7 @@ def main() -> None:
             SETTINGS.alive_file.touch()
 
     health.watch_rounds(app, on_round)
+    replace_at_once(app)
     # Gossip, mingling and heartbeats let workers watch each other; ours are watched by the reaper.
     worker = app.Worker(
         quiet=True,

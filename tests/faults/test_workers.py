@@ -3,7 +3,9 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import psutil
@@ -41,6 +43,27 @@ def test_a_job_whose_worker_is_killed_is_done_again_after_the_lease_with_the_sam
     assert (job["state"], job["attempt"]) == ("succeeded", 2)
     assert began_at(job) < killed + stack.lease_seconds + stack.wake_seconds + SLACK_SECONDS
     assert stack.estimates(job_id) == undisturbed
+
+
+def test_a_process_of_a_worker_is_replaced_within_moments(stack: Stack, short_job: Any) -> None:
+    stack.wait(stack.submit(short_job), "succeeded")
+    # By itself Celery may take what is left of five seconds, which begin with the replacement
+    # before: three in a row are hardly all quick.
+    workers = [psutil.Process(worker.pid) for worker in stack.workers]
+
+    def processes() -> set[psutil.Process]:
+        return {child for worker in workers for child in worker.children()}
+
+    for _ in range(3):
+        ended = processes()
+        for process in ended:
+            process.terminate()
+        wait_for(partial(_are_replaced, processes, ended), "other processes", seconds=3.5)
+        time.sleep(1)  # they listen to signals by then
+
+
+def _are_replaced(processes: Callable[[], set[psutil.Process]], ended: set[psutil.Process]) -> bool:
+    return len(processes() - ended) == len(ended)
 
 
 def test_a_job_whose_worker_lost_its_parent_ends_once_and_leaves_no_process(
