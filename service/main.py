@@ -20,6 +20,7 @@ from service.keys.gate import GateMiddleware, hash_key_of
 from service.metrics import endpoints as metrics
 from service.metrics.requests import RequestMetrics
 from service.parameters import refuse_nul, refuse_unknown_parameters
+from service.quota import refuse_without_room
 from service.request_log import RequestLogMiddleware
 from service.results import endpoints as results
 from service.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
@@ -73,22 +74,18 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.database = database
     app.state.metrics = metrics.new_registry(database, settings)
-    for router in (
-        datasets.router,
-        datasets.preview_router,
-        jobs.router,
-        jobs.validation_router,
-        results.router,
-        keys.router,
+    asked = [Depends(refuse_nul), Depends(refuse_unknown_parameters), Depends(API_KEY)]
+    has_quota = settings.max_stored_bytes is not None
+    storing = [*asked, Depends(refuse_without_room)] if has_quota else asked
+    for router, dependencies in (
+        (datasets.router, storing),
+        (datasets.preview_router, asked),
+        (jobs.router, storing),
+        (jobs.validation_router, asked),
+        (results.router, asked),
+        (keys.router, asked),
     ):
-        app.include_router(
-            router,
-            dependencies=[
-                Depends(refuse_nul),
-                Depends(refuse_unknown_parameters),
-                Depends(API_KEY),
-            ],
-        )
+        app.include_router(router, dependencies=dependencies)
     for router in (kinds.router, status.router, metrics.router):
         app.include_router(router, dependencies=[Depends(API_KEY)])
     # It takes no parameters and no key, and probes may add some of their own.

@@ -19,6 +19,7 @@ _COMMON = (
 BODY_CODES = (
     ProblemCode.REQUEST_TIMEOUT,
     ProblemCode.PAYLOAD_TOO_LARGE,
+    ProblemCode.QUOTA_REACHED,
     ProblemCode.UNSUPPORTED_MEDIA_TYPE,
     ProblemCode.STORAGE_FULL,
 )

@@ -38,6 +38,7 @@ class ProblemCode(StrEnum):
     JOB_IS_A_PART = "job-is-a-part"
     RESULT_EXPIRED = "result-expired"
     PAYLOAD_TOO_LARGE = "payload-too-large"
+    QUOTA_REACHED = "quota-reached"
     UNSUPPORTED_MEDIA_TYPE = "unsupported-media-type"
     VALIDATION_FAILED = "validation-failed"
     UNREADABLE_DATASET = "unreadable-dataset"
@@ -74,6 +75,7 @@ KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.JOB_IS_A_PART: Kind(409, "The job is a part of another"),
     ProblemCode.RESULT_EXPIRED: Kind(410, "The result has expired"),
     ProblemCode.PAYLOAD_TOO_LARGE: Kind(413, "The request is larger than allowed"),
+    ProblemCode.QUOTA_REACHED: Kind(413, "The tenant has stored as much as it may"),
     ProblemCode.UNSUPPORTED_MEDIA_TYPE: Kind(415, "This kind of content is not accepted"),
     ProblemCode.VALIDATION_FAILED: Kind(422, "The request does not fit its schema"),
     ProblemCode.UNREADABLE_DATASET: Kind(422, "The data set cannot be read without guessing"),

@@ -71,6 +71,11 @@ class Settings(BaseSettings):
         "more of its body, or until some of the answer is taken.",
     )
 
+    max_stored_bytes: int | None = Field(
+        default=None,
+        gt=0,
+        description="Bytes of data sets and of files of results that one tenant may store.",
+    )
     max_body_bytes: int = Field(
         default=64 * 2**20, gt=0, description="Largest data set that is read, in bytes."
     )

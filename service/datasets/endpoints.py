@@ -120,7 +120,14 @@ async def create_dataset(
     read_request = _read_request(query, settings)
     async with uploads.receive(request, settings.max_body_bytes) as upload:
         stored = await lifecycle.in_reader_thread(
-            partial(lifecycle.create, database, upload, query.name, read_request)
+            partial(
+                lifecycle.create,
+                database,
+                upload,
+                query.name,
+                read_request,
+                settings.max_stored_bytes,
+            )
         )
     response.headers["Location"] = f"/v1/datasets/{stored.record.id}"
     response.headers["ETag"] = etag_of(stored.original.sha256)

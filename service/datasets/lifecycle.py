@@ -8,6 +8,7 @@ from anyio.lowlevel import RunVar
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from service import quota
 from service.clock import as_datetime
 from service.database import Database
 from service.datasets import repository
@@ -41,8 +42,17 @@ async def in_reader_thread(work: Callable[[], Outcome]) -> Outcome:
     return await to_thread.run_sync(work, limiter=limiter)
 
 
-def create(database: Database, upload: Upload, name: str, request: ReadRequest) -> StoredDataset:
+def create(
+    database: Database,
+    upload: Upload,
+    name: str,
+    request: ReadRequest,
+    most_stored_bytes: int | None,
+) -> StoredDataset:
     """Read an upload and store it; raises `ProblemError` and stores nothing if it cannot be read.
+
+    So it does if the tenant would then have stored more than it may; of uploads to PostgreSQL that
+    are stored at the same moment, all may be.
 
     Everything slow happens before the transaction: on SQLite it keeps other writers waiting.
     """
@@ -59,6 +69,7 @@ def create(database: Database, upload: Upload, name: str, request: ReadRequest) 
             cells=read.cells,
         )
         with database.transaction() as session:
+            quota.require_room(session, most_stored_bytes, upload.size)
             return repository.add(session, new)
 
 
