@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
+from vnce_engine.checks import check_choice
 from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.fit import AUTO, FitOptions
-from vnce_engine.network_estimator import RandomState, check_choice
-
-__all__ = ["RandomState", "TruncatedGaussianEstimator", "check_choice"]
 
 # log det K has this weight over n: that of two normal rows' likelihood.
 BARRIER_ROWS = 1.0

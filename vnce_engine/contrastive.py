@@ -2,27 +2,31 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
 
 import numpy as np
 
+from vnce_engine.checks import (
+    check_choice,
+    check_count,
+    check_number,
+    check_positive,
+    check_range,
+    is_whole,
+    shown,
+)
 from vnce_engine.choice import Selection
 from vnce_engine.device import chosen_device
 from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.network import ranked_edges
-from vnce_engine.network_estimator import (
-    NetworkEstimator,
-    check_choice,
-    check_count,
-    check_number,
-    check_range,
-)
+from vnce_engine.network_estimator import NetworkEstimator
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.problem import NOISE_SCALES
 from vnce_engine.result import FitResult, FitWarning, Stability
 from vnce_engine.stability import StabilityRule, has_bound
 
+# More are a slip: their memory, or their time, would not do.
+_MOST_NOISE, _MOST_SUBSAMPLES = 10_000, 100_000
 # Below it the bound on false edges says next to nothing.
 _SMALLEST_THRESHOLD = 0.6
 
@@ -48,7 +52,7 @@ class ContrastiveEstimator(NetworkEstimator):
 
     def _options(self) -> FitOptions:
         return FitOptions(
-            penalty=self.penalty,
+            penalty=self.penalty if isinstance(self.penalty, str | None) else float(self.penalty),
             penalty_kind=PenaltyKind(self.penalty_kind),
             penalties=None
             if self.penalties is None
@@ -56,9 +60,9 @@ class ContrastiveEstimator(NetworkEstimator):
             selection=Selection(self.selection),
             ebic_gamma=self.ebic_gamma,
             stability=StabilityRule(
-                self.n_subsamples, self.inclusion_threshold, self.max_false_edges
+                int(self.n_subsamples), self.inclusion_threshold, float(self.max_false_edges)
             ),
-            noise_ratio=self.noise_ratio,
+            noise_ratio=int(self.noise_ratio),
             noise_scale=self.noise_scale,
             noise_draws=self.noise_draws,
             tolerance=self.tol,
@@ -69,26 +73,31 @@ class ContrastiveEstimator(NetworkEstimator):
     def _check_parameters(self) -> None:
         check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
-        if self.penalty is not None and self.penalty != AUTO:
+        if self.penalty is not None and not self._is_auto():
             check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
-        check_count("noise_ratio", self.noise_ratio)
+        check_count("noise_ratio", self.noise_ratio, most=_MOST_NOISE)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
         check_range("edge_threshold", self.edge_threshold, 0, 1)
         check_choice("selection", self.selection, tuple(Selection))
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
-        _check_positive("max_false_edges", self.max_false_edges)
+        check_positive("max_false_edges", self.max_false_edges)
         check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
         chosen_device(self.device)
         self._check_penalties()
         self._check_selection()
 
+    def _is_auto(self) -> bool:
+        return isinstance(self.penalty, str) and self.penalty == AUTO
+
     def _check_selection(self) -> None:
-        if not _is_whole(self.n_subsamples) or self.n_subsamples < 2 or self.n_subsamples % 2:
+        is_count = is_whole(self.n_subsamples) and 2 <= self.n_subsamples <= _MOST_SUBSAMPLES
+        if not is_count or self.n_subsamples % 2:
             raise ValueError(
-                f"`n_subsamples` must be an even number of at least 2, got {self.n_subsamples!r}"
+                f"`n_subsamples` must be an even number from 2 to {_MOST_SUBSAMPLES}, got "
+                f"{shown(self.n_subsamples)}"
             )
         if self.selection == Selection.HELD_OUT:
             return
@@ -97,7 +106,7 @@ class ContrastiveEstimator(NetworkEstimator):
                 f"`selection={self.selection!r}` needs `penalty_kind='l1'`, whose zeros make a "
                 f"graph, got {self.penalty_kind!r}"
             )
-        if self.penalty != AUTO:
+        if not self._is_auto():
             raise ValueError(
                 f"`selection={self.selection!r}` needs `penalty='auto'`, got {self.penalty!r}"
             )
@@ -112,15 +121,15 @@ class ContrastiveEstimator(NetworkEstimator):
     def _check_penalties(self) -> None:
         if self.penalties is None:
             return
-        if self.penalty != AUTO:
+        if not self._is_auto():
             raise ValueError(f"`penalties` needs `penalty='auto'`, got {self.penalty!r}")
         is_list = isinstance(self.penalties, Sequence | np.ndarray)
         if isinstance(self.penalties, str) or not is_list or not len(self.penalties):
             raise ValueError(
-                f"`penalties` must be None or positive numbers, got {self.penalties!r}"
+                f"`penalties` must be None or positive numbers, got {shown(self.penalties)}"
             )
         for strength in self.penalties:
-            _check_positive("penalties", strength)
+            check_positive("penalties", strength)
 
     def _present(
         self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
@@ -134,16 +143,3 @@ class ContrastiveEstimator(NetworkEstimator):
                 self.edge_threshold,
                 result.stability.inclusion,
             )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (_is_number(value) and 0 < value < math.inf):
-        raise ValueError(f"`{name}` must be positive and finite, got {value!r}")

@@ -7,11 +7,13 @@ from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
-from vnce_engine.base import RandomState, TruncatedGaussianEstimator, check_choice
+from vnce_engine.base import TruncatedGaussianEstimator
+from vnce_engine.checks import check_choice
 from vnce_engine.columns import refuse_zeros
 from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.fit import fit
 from vnce_engine.journal import Journal
+from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.paper import MAX_ITERATIONS
 from vnce_engine.preset import fit_by_papers_recipe
@@ -163,10 +165,10 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
 
         `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
-        returning True cancels, and `status_` says so. A step's `journal` holds what has been done;
-        a fit of the same table, with the same parameters and an int for `random_state`, that is
-        given it goes on from there and ends as near to the same optimum; the paper's recipe, at
-        the same estimates to the last bit.
+        returning True cancels, and `status_` says so. A step's `journal` holds what has been done:
+        store `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
+        `vnce_engine.journal`. The same table, parameters and int for `random_state` then go on from
+        there, to as near to the same optimum; the paper's recipe, to the same last bit.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """

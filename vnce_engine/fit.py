@@ -94,8 +94,8 @@ def fit(
 ) -> FitResult:
     """Estimate the truncated Gaussian from non-negative `observations`, holes allowed.
 
-    Equal observations, options and seed give equal results. With the `journal` of an interrupted
-    fit of the same three it goes on from there; see `vnce_engine.journal`.
+    Equal observations, options and seed give equal results. With the journal of an interrupted
+    fit of the same three, `Journal.load(step.journal.dump())`, it goes on from there.
 
     Raises `ValueError` where a column has no two different observed values, or where the journal
     is another fit's.

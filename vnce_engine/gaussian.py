@@ -10,11 +10,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from vnce_engine.checks import check_choice
 from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.gaussian_fit import fit_gaussian
 from vnce_engine.journal import Journal
-from vnce_engine.network_estimator import RandomState, check_choice
+from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult

@@ -7,8 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr, ndtri
 
+from vnce_engine.checks import as_array, check_count, shown
+
 FloatArray = NDArray[np.float64]
 
+# More would not fit into memory.
+_MOST_ROWS = 100_000_000
 # Few enough that the chains' states stay in cache, enough that NumPy's cost per call is shared.
 _MAX_CHAINS = 250
 # Beyond this truncation point the tail mass nears the smallest float.
@@ -38,9 +42,9 @@ def sample_truncated_gaussian(
     may have a finite integral over the orthant, but then its chains need not mix.
     """
     precision, linear = _checked(precision, linear)
-    for name, value, least in (("n", n, 1), ("burn_in", burn_in, 0), ("thinning", thinning, 1)):
-        if value < least:
-            raise ValueError(f"`{name}` must be at least {least}, got {value}")
+    check_count("n", n, most=_MOST_ROWS)
+    check_count("burn_in", burn_in, least=0)
+    check_count("thinning", thinning)
     num_chains = min(n, _MAX_CHAINS)
     state = np.zeros((precision.shape[0], num_chains))
     sweep(state, precision, linear, rng, burn_in)
@@ -160,7 +164,7 @@ def _tail_excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
 
 
 def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    matrix = np.array(precision, dtype=np.float64)
+    matrix = as_array("precision", precision)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"`precision` must be a square matrix, got shape {matrix.shape}")
     if not np.isfinite(matrix).all():
@@ -174,7 +178,7 @@ def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray
         raise ValueError(
             f"`precision` must be positive definite, got a smallest eigenvalue of {smallest:.6g}"
         )
-    vector = np.zeros(len(matrix)) if linear is None else np.array(linear, dtype=np.float64)
+    vector = np.zeros(len(matrix)) if linear is None else as_array("linear", linear)
     if vector.shape != (len(matrix),) or not np.isfinite(vector).all():
-        raise ValueError(f"`linear` must be {len(matrix)} finite numbers, got {linear!r}")
+        raise ValueError(f"`linear` must be {len(matrix)} finite numbers, got {shown(linear)}")
     return matrix, vector

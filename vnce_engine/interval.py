@@ -9,8 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from vnce_engine import interval_normal
+from vnce_engine.checks import as_array, check_count, shown
 
 FloatArray = NDArray[np.float64]
+
+# More would not fit into memory.
+_MOST_DRAWS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -40,25 +44,27 @@ class IntervalNormal:
 
     def log_density(self, x: ArrayLike) -> FloatArray:
         """Return the log density at `x`, which broadcasts with the parameters; -inf outside."""
-        return _array(interval_normal.log_prob(_tensor(x), *self._tensors()))
+        return _array(interval_normal.log_prob(_tensor("x", x), *self._tensors()))
 
     def sample(self, num_draws: int, rng: np.random.Generator) -> FloatArray:
         """Return independent draws (num_draws, ...), all of them inside the interval."""
+        check_count("num_draws", num_draws, least=0, most=_MOST_DRAWS)
         parameters = self._tensors()
         shape = torch.broadcast_shapes(*(parameter.shape for parameter in parameters))
         # The quantile function wants both ends left out.
         uniforms = (1 - rng.random((num_draws, *shape))).clip(max=np.nextafter(1, 0))
-        return _array(interval_normal.quantile(_tensor(uniforms), *parameters))
+        return _array(interval_normal.quantile(_tensor("uniforms", uniforms), *parameters))
 
     def _tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         for name, value in (("mu", self.mu), ("sigma", self.sigma)):
-            if not np.isfinite(np.asarray(value, dtype=np.float64)).all():
-                raise ValueError(f"`{name}` must be finite, got {value!r}")
-        return _tensor(self.mu), _tensor(self.sigma), _tensor(self.lower), _tensor(self.upper)
+            if not np.isfinite(as_array(name, value)).all():
+                raise ValueError(f"`{name}` must be finite, got {shown(value)}")
+        mu, sigma = _tensor("mu", self.mu), _tensor("sigma", self.sigma)
+        return mu, sigma, _tensor("lower", self.lower), _tensor("upper", self.upper)
 
 
-def _tensor(value: ArrayLike) -> Tensor:
-    return torch.from_numpy(np.array(value, dtype=np.float64))
+def _tensor(name: str, value: ArrayLike) -> Tensor:
+    return torch.from_numpy(as_array(name, value))
 
 
 def _array(value: Tensor) -> FloatArray:

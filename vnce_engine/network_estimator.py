@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vnce_engine.checks import check_choice, is_whole, shown
 from vnce_engine.columns import (
     column_warnings,
     refuse_unusable_columns,
@@ -75,15 +76,18 @@ class NetworkEstimator(BaseEstimator):
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
         """Return X as a table (n, d), NaN where missing."""
-        table: FloatArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite=False,
-            ensure_min_features=2,
-            ensure_min_samples=MIN_ROWS if reset else 1,
-        )
+        try:
+            table: FloatArray = validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_features=2,
+                ensure_min_samples=MIN_ROWS if reset else 1,
+            )
+        except OverflowError as error:  # of whole numbers of hundreds of digits
+            raise ValueError(f"X must hold floating-point numbers: {error}") from error
         if not reset:
             refuse_unusable_values(
                 table,
@@ -163,39 +167,11 @@ def _seed(random_state: RandomState) -> int:
         case None:
             return int(np.random.default_rng().integers(2**63 - 1))
         case _:
-            is_seed = isinstance(random_state, int | np.integer) and random_state >= 0
-            if not is_seed or isinstance(random_state, bool):
+            if not is_whole(random_state) or random_state < 0:
                 raise ValueError(
                     "`random_state` must be None, a whole number of at least 0, a RandomState or "
-                    f"a Generator, got {random_state!r}"
+                    f"a Generator, got {shown(random_state)}"
                 )
             # Hashed, so that neighbouring seeds give unrelated streams.
             words = np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)
             return int(words[0] >> 1)
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise `ValueError` unless the parameter `name` has one of the `choices` for its value."""
-    if not isinstance(value, str) or value not in choices:
-        allowed = ", ".join(repr(str(choice)) for choice in choices)
-        raise ValueError(f"`{name}` must be one of {allowed}, got {value!r}")
-
-
-def check_number(name: str, value: Any, rule: str, above: float, below: float) -> None:
-    """Raise `ValueError`, which states the `rule`, unless `value` lies between the two bounds."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (is_number and above < value < below):
-        raise ValueError(f"`{name}` must be {rule}, got {value!r}")
-
-
-def check_range(name: str, value: Any, low: float, high: float) -> None:
-    """Raise `ValueError` unless `value` is a number from `low` to `high`, both included."""
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (is_number and low <= value <= high):
-        raise ValueError(f"`{name}` must be a number from {low:g} to {high:g}, got {value!r}")
-
-
-def check_count(name: str, value: object) -> None:
-    """Raise `ValueError` unless `value` is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}")

@@ -8,6 +8,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from vnce_engine.checks import as_array
+
 # Rows that a fit needs at least: fewer cannot be dealt to three folds that each say something.
 MIN_ROWS = 6
 
@@ -37,7 +39,7 @@ class Observations:
 
         Raises `ValueError` if `X` is not two-dimensional or holds an infinity, naming its cell.
         """
-        table = np.array(X, dtype=np.float64)
+        table = as_array("X", X)
         if table.ndim != 2:
             raise ValueError(f"`X` must have two dimensions, got {table.ndim}")
         infinite = np.argwhere(np.isinf(table))

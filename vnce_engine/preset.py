@@ -42,9 +42,10 @@ def fit_by_papers_recipe(
 
     `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
     `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows
-    a data row, whatever the options say. With the `journal` of an interrupted fit it goes on from
-    there, to the same last bit. Raises `ValueError` if an observed cell is zero, or where the
-    journal is another fit's.
+    a data row, whatever the options say. With the journal of an interrupted fit, which is
+    `Journal.load(step.journal.dump())`, it goes on from there, to the same last bit.
+
+    Raises `ValueError` if an observed cell is zero, or where the journal is another fit's.
     """
     linear = "zero" if options.linear == AUTO else options.linear
     strength = None if isinstance(options.penalty, str) else options.penalty

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.checks import check_count, check_fraction
 from vnce_engine.gibbs import sample_truncated_gaussian
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 
 _WEIGHTS = (0.3, 0.5)
+# K of more would not fit into memory.
+_MOST_COLUMNS = 100_000
 # What the common diagonal adds to the largest row sum: enough for strict diagonal dominance.
 _DOMINANCE_MARGIN = 0.01
 
@@ -51,8 +54,7 @@ def mask_completely_at_random(
 
     Every set of that many cells is equally likely. `fraction` is in [0, 1).
     """
-    if not 0 <= fraction < 1:
-        raise ValueError(f"`fraction` must be in [0, 1), got {fraction!r}")
+    check_fraction("fraction", fraction)
     masked = np.array(X, dtype=np.float64)
     cells = rng.choice(masked.size, size=round(fraction * masked.size), replace=False)
     masked.flat[cells] = np.nan
@@ -60,8 +62,7 @@ def mask_completely_at_random(
 
 
 def _ring_weights(d: int, rng: np.random.Generator) -> FloatArray:
-    if d < 3:
-        raise ValueError(f"`d` must be at least 3 for a ring, got {d}")
+    check_count("d", d, least=3, most=_MOST_COLUMNS)  # fewer make no ring
     weights = np.diag(rng.uniform(*_WEIGHTS, size=d - 1), k=1)
     weights[0, d - 1] = rng.uniform(*_WEIGHTS)
     return weights + weights.T

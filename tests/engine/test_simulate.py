@@ -62,7 +62,7 @@ def test_hubs_are_random_nodes():
 
 @pytest.mark.parametrize("make", [ring_precision, hub_precision])
 def test_a_ring_needs_three_nodes(make):
-    with pytest.raises(ValueError, match="`d` must be at least 3 for a ring, got 2"):
+    with pytest.raises(ValueError, match="`d` must be a whole number from 3 to 100000, got 2"):
         make(2, np.random.default_rng(0))
 
 

@@ -8,9 +8,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.checks import check_choice, check_number, check_range
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable, Shrinkage, present
 from vnce_engine.journal import Journal, name_of_fit
-from vnce_engine.network_estimator import NetworkEstimator, check_choice, check_number, check_range
+from vnce_engine.network_estimator import NetworkEstimator
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
 from vnce_engine.problem import inverse_k0, scaled_columns
@@ -18,6 +19,9 @@ from vnce_engine.progress import OnStep, Progress
 from vnce_engine.result import FitResult, FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
+
+# Between it and 0 there is no number.
+_SMALLEST = math.ulp(0.0)
 
 
 class ComparatorEstimator(NetworkEstimator):
@@ -45,9 +49,10 @@ class ComparatorEstimator(NetworkEstimator):
         """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
 
         `y` is ignored. `on_step` is called with a `FitStep` after every step; returning True
-        cancels, and `status_` says so. A step's `journal` holds what has been done; a fit of the
-        same table, with the same parameters and an int for `random_state`, that is given it goes on
-        from there and ends at the same estimates to the last bit.
+        cancels, and `status_` says so. A step's `journal` holds what has been done: store
+        `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
+        `vnce_engine.journal`. The same table, parameters and int for `random_state` then go on from
+        there, to the same estimates to the last bit.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
@@ -77,9 +82,8 @@ class ComparatorEstimator(NetworkEstimator):
         check_choice("linear", self.linear, ("free", "zero"))
         check_choice("penalty_kind", self.penalty_kind, self._penalty_kinds())
         if self.penalty is not None:
-            check_number(
-                "penalty", self.penalty, "None or a number of at least 0", -1e-300, math.inf
-            )
+            rule = "None or a number of at least 0"
+            check_number("penalty", self.penalty, rule, -_SMALLEST, math.inf)
         check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _penalty_kinds(self) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ class ComparatorEstimator(NetworkEstimator):
         progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         penalty = Penalty(
-            self.penalty or 0.0,
+            float(self.penalty or 0.0),
             PenaltyKind(self.penalty_kind),
             inverse_k0(scaled, self.linear),
             scaled.num_rows,

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
 from vnce_engine.comparators.bounded import Minimum, journalled, minimise
 from vnce_engine.comparators.completion import Completion, fit_completed
@@ -15,7 +16,7 @@ from vnce_engine.comparators.pseudo_likelihood import negative_pseudo_likelihood
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
 from vnce_engine.filling import complete_rows, not_modelled
-from vnce_engine.network_estimator import RandomState, check_choice, check_count, check_number
+from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import Progress

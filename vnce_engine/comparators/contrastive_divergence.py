@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from vnce_engine.checks import check_count, check_number, shown
 from vnce_engine.comparators.base import ComparatorEstimator
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.comparators.stochastic import (
@@ -13,7 +14,7 @@ from vnce_engine.comparators.stochastic import (
     StochasticOptions,
     fit_by_stochastic_gradient,
 )
-from vnce_engine.network_estimator import RandomState, check_count, check_number
+from vnce_engine.network_estimator import RandomState
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus
 
@@ -89,7 +90,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not isinstance(self.persistent, bool | np.bool_):
-            raise ValueError(f"`persistent` must be True or False, got {self.persistent!r}")
+            raise ValueError(f"`persistent` must be True or False, got {shown(self.persistent)}")
         check_count("num_sweeps", self.num_sweeps)
         check_number("step_size", self.step_size, "a positive number", 0, math.inf)
         if self.max_iter is not None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vnce_engine.checks import check_count, check_number, check_range
 from vnce_engine.choice import Selection
 from vnce_engine.comparators.gaussian_em import GaussianFit, conditional_means, fit_gaussian
 from vnce_engine.comparators.graphical_lasso import (
@@ -22,13 +23,7 @@ from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.journal import Journal, name_of_fit
-from vnce_engine.network_estimator import (
-    NetworkEstimator,
-    RandomState,
-    check_count,
-    check_number,
-    check_range,
-)
+from vnce_engine.network_estimator import NetworkEstimator, RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
@@ -131,9 +126,11 @@ class GaussianEM(NetworkEstimator):
         """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
 
         `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
-        cancels. With the `journal` of an interrupted fit of the same table, parameters and int for
-        `random_state` it goes on from there, to the same last bit. Raises `ValueError` naming the
-        parameter or the columns that do not fit.
+        cancels. Come back to an interrupted fit of the same table, parameters and int for
+        `random_state` with `journal=Journal.load(stored)`, of `vnce_engine.journal`, where `stored`
+        is a step's `step.journal.dump()`: it goes on from there, to the same last bit.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
         """
         return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
@@ -155,7 +152,8 @@ class GaussianEM(NetworkEstimator):
         return np.where(np.isnan(table), filled, table)
 
     def _check_parameters(self) -> None:
-        if self.penalty is not None and self.penalty not in ("ebic", "cv"):
+        is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS
+        if self.penalty is not None and not is_rule:
             rule = "None, 'ebic', 'cv' or a positive number"
             check_number("penalty", self.penalty, rule, 0, math.inf)
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)

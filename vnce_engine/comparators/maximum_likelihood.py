@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
 from vnce_engine.comparators.natural import NaturalOptions, fit_by_natural_gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
@@ -10,7 +11,7 @@ from vnce_engine.comparators.stochastic import (
     StochasticOptions,
     fit_by_stochastic_gradient,
 )
-from vnce_engine.network_estimator import RandomState, check_choice, check_count, check_number
+from vnce_engine.network_estimator import RandomState
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.byte_tensor import to_bytes, to_tensor
+from vnce_engine.checks import check_count, check_fraction, check_seed, shown
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
@@ -65,8 +66,9 @@ def compare(
 
     A line holds AUCs by |K_ij| and by K_ij, the mean squared error of K_ij over pairs, seconds by
     the `clock` (None without one), how the fit ended, and why an estimator refused the table. With
-    the `journal` of an interrupted comparison of the same it goes on from there; seconds are those
-    since. Raises `FitCancelledError` if `on_step` returns True.
+    the journal of an interrupted comparison of the same, `Journal.load(step.journal.dump())`, it
+    goes on from there; seconds are those since. Raises `FitCancelledError` if `on_step` returns
+    True.
     """
     journal = journal or Journal()
     done = _Done()
@@ -132,10 +134,16 @@ class GraphRecovery:
     """Of an interrupted run of the part that is to go on."""
 
     def __post_init__(self) -> None:
+        for name in ("num_data_sets", "num_columns", "num_rows"):
+            check_count(name, getattr(self, name))
+        check_seed("seed", self.seed)
+        for fraction in self.fractions:
+            check_fraction("fractions", fraction)
         for option, known in (("graphs", GRAPHS), ("estimators", ESTIMATORS)):
             for name in getattr(self, option):
                 if name not in known:
-                    raise ValueError(f"`{option}` must be among {', '.join(known)}, got {name!r}")
+                    known_names = ", ".join(known)
+                    raise ValueError(f"`{option}` must be among {known_names}, got {shown(name)}")
 
     @classmethod
     def quick(cls, seed: int = 0) -> "GraphRecovery":

@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from vnce_engine.checks import check_count, check_positive, check_seed
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
 from vnce_engine.mixture import em
 from vnce_engine.mixture.data import MixtureData, draw_normalised
@@ -45,6 +46,14 @@ class MixtureEm:
     grid: tuple[float, float, int] = (2.0, 14.0, 121)
     """Lowest and highest theta of the curves, and how many points they have."""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive("truth", self.truth)
+        check_positive("start", self.start)
+        check_count("num_rows", self.num_rows)
+        check_count("num_pairs", self.num_pairs)
+        check_count("num_drawn", self.num_drawn, least=0)
+        check_seed("seed", self.seed)
 
     @classmethod
     def quick(cls, seed: int = 0) -> "MixtureEm":

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vnce_engine.checks import check_count, check_seed
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable, part_generator
 from vnce_engine.mixture.data import draw_unnormalised
 from vnce_engine.mixture.estimation import MixtureEstimates, estimate, random_starts
@@ -43,6 +44,13 @@ class MixturePopulation:
     batch: int = 25
     """True values of a part."""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("num_truths", "num_starts", "batch"):
+            check_count(name, getattr(self, name))
+        for size in self.sample_sizes:
+            check_count("sample_sizes", size)
+        check_seed("seed", self.seed)
 
     @classmethod
     def quick(cls, seed: int = 0) -> "MixturePopulation":

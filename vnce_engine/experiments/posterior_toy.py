@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from vnce_engine.checks import check_count, check_positive, check_seed
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
 from vnce_engine.progress import OnStep
 from vnce_engine.variational.adam import raise_by_adam
@@ -48,6 +49,13 @@ class PosteriorToy:
     grid: tuple[float, int] = (3.5, 41)
     """Densities are given from minus to plus this in both latents, at so many points each."""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_count("num_rows", self.num_rows)
+        check_count("num_epochs", self.num_epochs)
+        check_count("batch_size", self.batch_size)
+        check_positive("step_size", self.step_size)
+        check_seed("seed", self.seed)
 
     @classmethod
     def quick(cls, seed: int = 0) -> "PosteriorToy":

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from vnce_engine.checks import as_array, check_seed
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.mixture import climbs
 from vnce_engine.mixture.climbs import Climb, OnIteration
@@ -89,12 +90,14 @@ def fit_mixture(
     """Fit the mixture to x (n,), finite and about zero, from `options.num_starts` starts.
 
     The noise is N(0, s²), s the root mean square of x times `noise_scale`. Of the starts the one
-    whose objective ends highest is kept. With the `journal` of an interrupted fit of the same x,
-    options and seed it goes on from there, to the same last bit.
+    whose objective ends highest is kept. With `journal=Journal.load(stored)`, `stored` a step's
+    `step.journal.dump()` of an interrupted fit of the same x, options and seed, it goes on from
+    there, to the same last bit.
 
     Raises `ValueError` for x that does not fit or another fit's journal, and `FitCancelledError`
     where `on_step`, called after every iteration, returns True.
     """
+    check_seed("seed", seed)
     sample = _checked(x, options)
     journal = journal or Journal()
     journal.begin_fit(name_of_fit(Observations.from_array(sample[:, np.newaxis]), options, seed))
@@ -107,7 +110,7 @@ def fit_mixture(
 
 
 def _checked(x: ArrayLike, options: MixtureOptions) -> NDArray[np.float64]:
-    sample = np.asarray(x, dtype=np.float64)
+    sample = as_array("x", x)
     if sample.ndim != 1 or len(sample) < MIN_ROWS or not np.isfinite(sample).all():
         raise ValueError(
             f"`x` must be a vector of at least {MIN_ROWS} finite numbers, got shape {sample.shape}"

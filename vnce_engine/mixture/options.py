@@ -4,7 +4,10 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vnce_engine.network_estimator import check_choice, check_count, check_number
+from vnce_engine.checks import check_choice, check_count, check_number
+
+# More are a slip: their memory would not do.
+_MOST_NOISE = 10_000
 
 
 class Form(StrEnum):
@@ -48,7 +51,7 @@ class MixtureOptions:
         check_choice("estimator", self.estimator, tuple(Estimator))
         check_number("sigma_1", self.sigma_1, "a positive number", 0, math.inf)
         check_number("noise_scale", self.noise_scale, "a positive number", 0, math.inf)
-        check_count("noise_ratio", self.noise_ratio)
+        check_count("noise_ratio", self.noise_ratio, most=_MOST_NOISE)
         check_count("num_starts", self.num_starts)
         if self.max_iterations is not None:
             check_count("max_iterations", self.max_iterations)

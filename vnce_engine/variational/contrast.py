@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from vnce_engine.checks import as_array, as_number, check_count, shown
 from vnce_engine.device import chosen_device
 from vnce_engine.objective import ObjectiveTerms, vnce_objective
 from vnce_engine.variational.objectives import open_uniforms
@@ -15,6 +15,9 @@ from vnce_engine.variational.protocols import (
     UnnormalisedModel,
     VariationalFamily,
 )
+
+# More would not fit into memory.
+_MOST_NOISE_ROWS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -71,17 +74,19 @@ class Contrast:
         `num_draws` give at least one row and one draw, and there is such a device.
         """
         device = chosen_device(device)
-        x = torch.from_numpy(np.array(X, dtype=np.float64))
+        x = torch.from_numpy(as_array("X", X))
         if x.ndim != 2 or not x.numel():
             raise ValueError(
                 f"`X` must be a table with rows and columns, got shape {tuple(x.shape)}"
             )
         if torch.isinf(x).any():
             raise ValueError("`X` must be finite or NaN (missing), got an infinity")
-        if not (nu > 0 and round(nu * len(x)) >= 1):
-            raise ValueError(f"`nu` must give at least one noise row, got {nu!r}, n = {len(x)}")
-        if num_draws < 1:
-            raise ValueError(f"`num_draws` must be at least 1, got {num_draws!r}")
+        if not 0.5 < as_number(nu) * len(x) <= _MOST_NOISE_ROWS:
+            raise ValueError(
+                f"`nu` must give from one to {_MOST_NOISE_ROWS} noise rows, got {shown(nu)}, "
+                f"n = {len(x)}"
+            )
+        check_count("num_draws", num_draws)
         num_noise = round(nu * len(x))
         y = noise.sample(open_uniforms((num_noise, x.shape[1]), generator))
         owners = torch.arange(num_noise) % len(x)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from vnce_engine.bfgs import minimise
+from vnce_engine.checks import as_array, check_count, check_range, shown
 from vnce_engine.objective import vnce_objective
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitStatus, FitStep
@@ -120,6 +121,7 @@ def fit_by_variational_em(
     The E-step sees the data term alone, the M-step both. Otherwise as `fit_jointly`.
     Source: Rhodes and Gutmann (2019), after Theorem 2.
     """
+    check_count("step_iterations", step_iterations)
 
     def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         def e_loss(trial: Tensor) -> Tensor:
@@ -265,6 +267,8 @@ def _run(
     device: torch.device,
 ) -> VariationalFit:
     """Repeat cycles until the objective moves by less than `tolerance`."""
+    check_range("tolerance", tolerance, 0, 1)
+    check_count("max_cycles", max_cycles)
     point = vector("theta", theta, device), vector("alpha", alpha, device)
     path = [evaluated(value, *point)]
     status = FitStatus.MAX_ITERATIONS if math.isfinite(path[0]) else FitStatus.NON_FINITE
@@ -304,7 +308,7 @@ def evaluated(value: _Value, theta: Tensor, alpha: Tensor) -> float:
 
 def vector(name: str, values: ArrayLike, device: torch.device) -> Tensor:
     """Return parameters as a tensor on a device; raise `ValueError` unless they are finite."""
-    vector = torch.from_numpy(np.array(values, dtype=np.float64))
+    vector = torch.from_numpy(as_array(name, values))
     if vector.ndim != 1 or not vector.isfinite().all():
-        raise ValueError(f"`{name}` must be a vector of finite numbers, got {values!r}")
+        raise ValueError(f"`{name}` must be a vector of finite numbers, got {shown(values)}")
     return vector.to(device)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vnce_engine.checks import check_count, check_positive
 from vnce_engine.observations import group_patterns
 
 
@@ -24,7 +25,7 @@ class GaussianNoise:
 
         Raises `ValueError` where a cell is missing or the covariance is singular.
         """
-        _check_scale(scale)
+        check_positive("scale", scale)
         if torch.isnan(u).any():
             raise ValueError("`u` must be complete to give a covariance; fit its columns alone")
         factor, info = torch.linalg.cholesky_ex(torch.atleast_2d(torch.cov(u.mT, correction=0)))
@@ -38,7 +39,7 @@ class GaussianNoise:
 
         Raises `ValueError` naming the first column without two different observed values.
         """
-        _check_scale(scale)
+        check_positive("scale", scale)
         mean = u.nanmean(dim=0)
         variance = (u - mean).square().nanmean(dim=0)
         constant = ~(variance > 0)
@@ -52,6 +53,8 @@ class GaussianNoise:
     @classmethod
     def isotropic(cls, variance: float, d: int) -> "GaussianNoise":
         """Return N(0, variance I) in d dimensions."""
+        check_positive("variance", variance)
+        check_count("d", d)
         identity = torch.eye(d, dtype=torch.float64)
         return cls(torch.zeros(d, dtype=torch.float64), math.sqrt(variance) * identity)
 
@@ -81,8 +84,3 @@ class GaussianNoise:
         standard: Tensor = torch.linalg.solve_triangular(self.cholesky, centred, upper=False)
         each = standard.mT.square() + math.log(2 * math.pi) + 2 * self.cholesky.diagonal().log()
         return -0.5 * torch.where(observed, each, 0.0).sum(dim=1)
-
-
-def _check_scale(scale: float) -> None:
-    if not (scale > 0 and math.isfinite(scale)):
-        raise ValueError(f"`scale` must be positive and finite, got {scale!r}")

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from vnce_engine.checks import check_count, check_positive
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitStatus, FitStep
 from vnce_engine.variational.adam import adam_epochs
@@ -35,6 +36,9 @@ def fit_by_adam(
     value an epoch on the contrast's own draws, shows whether it has settled. An epoch that makes
     the objective infinite or undefined ends it at the epoch before.
     """
+    check_count("num_epochs", num_epochs)
+    check_count("batch_size", batch_size)
+    check_positive("step_size", step_size)
     device = contrast.device
     start = vector("theta", theta, device), vector("alpha", alpha, device)
     sizes = [len(part) for part in start]

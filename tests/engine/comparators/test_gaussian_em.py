@@ -253,7 +253,7 @@ def test_a_lasso_that_has_not_settled_is_passed_over_and_a_choice_among_such_say
     [
         ({"penalty": -1.0}, "`penalty` must be None, 'ebic', 'cv' or a positive number, got -1.0"),
         ({"tol": 0.0}, "`tol` must be a positive number, got 0.0"),
-        ({"max_iter": 0}, "`max_iter` must be a whole number of at least 1, got 0"),
+        ({"max_iter": 0}, "`max_iter` must be a whole number from 1 to 1000000, got 0"),
     ],
 )
 def test_parameters_out_of_range_are_refused_by_name(options, message, holes):

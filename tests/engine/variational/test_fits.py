@@ -185,8 +185,8 @@ def test_parameters_must_be_finite_vectors(harmonium: Any, contrast: Contrast) -
     [
         ({"X": [1.0, 2.0]}, "`X` must be a table"),
         ({"X": [[math.inf, 0.0]]}, "`X` must be finite"),
-        ({"nu": 0.0}, "`nu` must give at least one noise row"),
-        ({"num_draws": 0}, "`num_draws` must be at least 1"),
+        ({"nu": 0.0}, "`nu` must give from one to 100000000 noise rows"),
+        ({"num_draws": 0}, "`num_draws` must be a whole number from 1"),
     ],
 )
 def test_a_contrast_refuses_what_it_cannot_use(
