@@ -1,18 +1,16 @@
 """Whether the process is alive, whether it can serve, and which version it is.
 
-What waits for nothing is a coroutine, and answers also while all threads wait for the database.
+All are coroutines, and answer also while all threads of requests wait for the database.
 """
 
 import importlib.metadata
 import platform
-from typing import Literal
+from typing import Literal, cast
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from service import readiness
-from service.dependencies import SettingsDep, WholeDatabaseDep
-from service.readiness import Readiness, ReadinessRead
+from service.readiness import Probe, Readiness, ReadinessRead
 
 router = APIRouter(tags=["health"])
 
@@ -41,11 +39,10 @@ async def get_liveness() -> Liveness:
     operation_id="get_readiness",
     responses={503: {"model": ReadinessRead, "description": "Requests cannot be served."}},
 )
-def get_readiness(
-    response: Response, database: WholeDatabaseDep, settings: SettingsDep
-) -> ReadinessRead:
+async def get_readiness(request: Request, response: Response) -> ReadinessRead:
     """Say whether requests can be served: the database decides, all else only degrades."""
-    seen = readiness.look(database, settings)
+    probe = cast(Probe, request.app.state.probe)  # app.state is untyped
+    seen = await probe.look()
     if seen.status is Readiness.UNAVAILABLE:
         response.status_code = 503
     return seen

@@ -21,6 +21,7 @@ from service.metrics import endpoints as metrics
 from service.metrics.requests import RequestMetrics
 from service.parameters import refuse_nul, refuse_unknown_parameters
 from service.quota import refuse_without_room
+from service.readiness import Probe
 from service.request_log import RequestLogMiddleware
 from service.results import endpoints as results
 from service.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
@@ -73,6 +74,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.database = database
+    app.state.probe = Probe(database, settings)
     app.state.metrics = metrics.new_registry(database, settings)
     asked = [Depends(refuse_nul), Depends(refuse_unknown_parameters), Depends(API_KEY)]
     has_quota = settings.max_stored_bytes is not None

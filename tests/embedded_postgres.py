@@ -9,9 +9,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 from sqlalchemy import make_url
 
@@ -68,6 +71,19 @@ class EmbeddedPostgres:
         """Stop the server, dropping its connections; by SIGQUIT it stops as in a crash."""
         self._process.send_signal(how)
         self._process.wait(timeout=START_SECONDS)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let the server take connections and data, as the kernel does, and answer nothing."""
+        server = psutil.Process(self._process.pid)
+        stopped = [server, *server.children(recursive=True)]
+        for process in stopped:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in stopped:
+                process.resume()
 
     @property
     def is_running(self) -> bool:

@@ -2,10 +2,13 @@
 
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 
+from service.main import THREADS
 from tests.faults.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
@@ -31,3 +34,42 @@ def test_a_job_outlasts_a_database_that_crashes_under_it_and_finishes_exactly_on
     # Its worker keeps the result; the lease has run out, so another may have begun again.
     assert job["attempt"] in (1, 2)
     assert stack.estimates(job_id) == undisturbed
+
+
+def test_a_job_outlasts_a_database_that_hangs(
+    stack: Stack, postgres: Any, long_fit: Any, undisturbed: Any
+) -> None:
+    job_id = stack.submit(long_fit)
+    stack.wait_until_fitting(job_id)
+    with postgres.frozen():
+        time.sleep(20)
+    stack.wait_until_ready()
+    job = stack.wait(job_id)
+    assert (job["state"], stack.num_results(job_id)) == ("succeeded", 1)
+    assert job["attempt"] in (1, 2)  # as above
+    assert stack.estimates(job_id) == undisturbed
+
+
+def test_probes_are_answered_while_requests_wait_for_a_database_that_hangs(
+    stack: Stack, postgres: Any
+) -> None:
+    with ThreadPoolExecutor(THREADS + 1) as pool:
+        # As many connections as threads, which are then at rest.
+        assert {answer.status_code for answer in pool.map(lambda _: _jobs(stack), range(40))} == {
+            200
+        }
+        with postgres.frozen():
+            waiting = [pool.submit(_jobs, stack) for _ in range(THREADS + 1)]
+            time.sleep(1)
+            assert stack.http.get("/livez", timeout=5).is_success
+            for _ in range(2):
+                answer = stack.http.get("/readyz", timeout=5)  # as the compose file has it
+                assert answer.status_code == 503
+                assert answer.json()["database"] == "unreachable"
+                assert answer.json()["broker"] == "reachable"
+        assert {request.result().status_code for request in waiting} <= {200, 503}
+    stack.wait_until_ready()
+
+
+def _jobs(stack: Stack) -> httpx.Response:
+    return stack.http.get("/v1/jobs", timeout=60)
