@@ -13,6 +13,7 @@ from worker.cli.printing import OUT, listing, print_json
 from worker.client import JsonObject
 
 READY = "ready"
+REFUSING = "refusing"
 _COLOURS = {READY: "green", "degraded": "yellow", "unavailable": "red"}
 _MEBIBYTE = 2**20
 
@@ -61,6 +62,8 @@ def _queue_in_words(queue: JsonObject) -> str:
 def _missing(readiness: JsonObject) -> list[str]:
     """Return what is missing and what that means, a sentence each."""
     sentences = []
+    if readiness["broker"] == REFUSING:
+        sentences.append("The broker is full: it takes no messages, and workers wait for it.")
     if readiness["workers"] == 0:
         sentences.append("No worker is live: jobs wait.")
     if readiness["dispatchers"] == 0:
