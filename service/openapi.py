@@ -1,6 +1,6 @@
 """`python -m service.openapi FILE` writes the API's OpenAPI document as YAML."""
 
-import sys
+import argparse
 from pathlib import Path
 
 import yaml
@@ -17,7 +17,9 @@ def document() -> str:
 
 def main() -> None:
     """Write the document to the file that the command line names."""
-    Path(sys.argv[1]).write_text(document(), encoding="utf-8")
+    parser = argparse.ArgumentParser(prog="python -m service.openapi", description=__doc__)
+    parser.add_argument("file", type=Path, help="file to write")
+    parser.parse_args().file.write_text(document(), encoding="utf-8")
 
 
 if __name__ == "__main__":

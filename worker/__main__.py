@@ -1,5 +1,6 @@
-"""`python -m worker` runs the jobs of the queue until SIGTERM."""
+"""`python -m worker` runs the jobs of the queue until SIGTERM, as `VNCE_*` variables say."""
 
+import argparse
 import sys
 from typing import Any
 
@@ -29,6 +30,7 @@ def main() -> None:
 
     On SIGTERM each hands its job back, the attempt not counted, and ends.
     """
+    argparse.ArgumentParser(prog="python -m worker", description=__doc__).parse_args()
     logs.configure("worker")
     signals.setup_logging.connect(use_our_logs)
     app = create_celery(SETTINGS)

@@ -3,6 +3,7 @@
 It is the only process that writes to the broker. Several may run at once and share the messages.
 """
 
+import argparse
 import logging
 import signal
 import threading
@@ -155,6 +156,7 @@ class Dispatcher:
 
 def main() -> None:
     """Dispatch until SIGTERM or SIGINT."""
+    argparse.ArgumentParser(prog="python -m worker.dispatcher", description=__doc__).parse_args()
     logs.configure("dispatcher")
     settings = WorkerSettings()
     stopping = threading.Event()

@@ -4,6 +4,7 @@ Each touches a file after every round: a worker while its loop takes messages fr
 a dispatcher when database and broker have answered. A process that only exists lets it grow old.
 """
 
+import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -45,6 +46,7 @@ def is_alive(alive_file: Path) -> bool:
 
 def main() -> None:
     """Exit with 0 if the process that shares this one's settings is alive, else with 1."""
+    argparse.ArgumentParser(prog="python -m worker.health", description=__doc__).parse_args()
     alive_file = WorkerSettings().alive_file
     if alive_file is None:
         sys.exit("VNCE_ALIVE_FILE must name the file that the process touches")

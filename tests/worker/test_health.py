@@ -25,6 +25,7 @@ def test_the_check_fails_for_a_file_that_grew_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VNCE_ALIVE_FILE", str(tmp_path / "alive"))
+    monkeypatch.setattr("sys.argv", ["health"])
     with pytest.raises(SystemExit, match="not touched lately"):
         main()
     (tmp_path / "alive").touch()

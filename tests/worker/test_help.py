@@ -1,0 +1,40 @@
+"""What is run by `python -m` says what it does when asked, and does nothing then."""
+
+import importlib
+import sys
+
+import pytest
+
+from worker import threads
+
+PROGRAMS = (
+    "service",
+    "service.expire",
+    "service.keys",
+    "service.migrate",
+    "service.openapi",
+    "worker",
+    "worker.dispatcher",
+    "worker.health",
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--nonsense", 2)])
+def test_a_program_tells_what_it_does_instead_of_doing_it(
+    program: str,
+    argument: str,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for variable in threads.VARIABLES:  # which the import of a worker sets
+        monkeypatch.setenv(variable, "1")
+    is_package = program in ("service", "worker", "service.keys")
+    module = importlib.import_module(f"{program}.__main__" if is_package else program)
+    monkeypatch.setattr(sys, "argv", [program, argument])
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    assert ended.value.code == status
+    told = capsys.readouterr()
+    assert f"python -m {program}" in (told.out if status == 0 else told.err)
