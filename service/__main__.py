@@ -6,7 +6,8 @@ import socket
 import uvicorn
 
 from service.main import create_app_from_environment
-from service.serving import configuration
+from service.serving import allow_open_files, configuration
+from service.settings import Settings
 
 # Less than a container has until it is killed.
 GRACEFUL_SECONDS = 5
@@ -20,9 +21,11 @@ def main() -> None:
     parser.add_argument("--fd", type=int, help="instead: a socket that already listens")
     arguments = parser.parse_args()
     app = create_app_from_environment()
+    settings: Settings = app.state.settings
+    allow_open_files(settings)
     config = configuration(
         app,
-        app.state.settings,
+        settings,
         host=arguments.host,
         port=arguments.port,
         graceful_seconds=GRACEFUL_SECONDS,

@@ -1,10 +1,39 @@
 """How the API is served: what every process that does so has in common."""
 
+import logging
+import resource
+
 import uvicorn
 from starlette.types import ASGIApp
 
 from service.connection import BoundedConnection
 from service.settings import Settings
+
+# A connection may bring an upload, which is a file of its own.
+FILES_PER_CONNECTION = 2
+OTHER_FILES = 200
+
+logger = logging.getLogger("service")
+
+
+def allow_open_files(settings: Settings) -> None:
+    """Let this process open as many files as its connections may need, or say that it cannot.
+
+    Shells and service managers allow 1,024 by habit, and more to those who ask.
+    """
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = FILES_PER_CONNECTION * settings.max_connections + OTHER_FILES
+    if allowed == resource.RLIM_INFINITY or allowed >= needed:
+        return
+    possible = needed if most == resource.RLIM_INFINITY else min(needed, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (possible, most))
+    if possible < needed:
+        logger.warning(
+            "this process may open %d files and may need %d: raise the limit (ulimit -Hn), or "
+            "lower VNCE_MAX_CONNECTIONS",
+            possible,
+            needed,
+        )
 
 
 def configuration(

@@ -61,8 +61,7 @@ class Settings(BaseSettings):
     max_connections: int = Field(
         default=800,
         gt=0,
-        description="Connections of one API process, above which requests are answered 503. Each "
-        "is an open file; the process needs a hundred files more.",
+        description="Connections of one API process, above which requests are answered 503.",
     )
     silence_seconds: float = Field(
         default=30.0,

@@ -13,7 +13,7 @@ import sys
 import uvicorn
 
 from service.main import create_app_from_environment
-from service.serving import configuration
+from service.serving import allow_open_files, configuration
 from service.settings import Authentication, Settings
 from worker.own_pages import keep_others_out
 
@@ -28,6 +28,7 @@ def main() -> None:
     settings: Settings = app.state.settings
     if settings.authentication is Authentication.NONE:
         keep_others_out(app)
+    allow_open_files(settings)
     config = configuration(app, settings, graceful_seconds=SHUTDOWN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import httpx
 
+# What the process is given, and may ask to be raised.
+SOFT_LIMIT_OF_FILES = 128
+
 
 class Door:
     """The address of a process that serves the API; opens connections that end with the test."""
@@ -82,7 +85,15 @@ def opened(folder: Path, environment: Mapping[str, str]) -> Iterator[Door]:
         (folder / "api.log").open("wb") as log,
     ):
         process = subprocess.Popen(
-            [sys.executable, "-m", "service", "--fd", str(listening.fileno())],
+            [
+                "prlimit",
+                f"--nofile={SOFT_LIMIT_OF_FILES}:",
+                sys.executable,
+                "-m",
+                "service",
+                "--fd",
+                str(listening.fileno()),
+            ],
             env={**os.environ, "TMPDIR": str(folder), **environment},
             pass_fds=[listening.fileno()],
             stderr=log,

@@ -59,7 +59,7 @@ def test_a_body_that_comes_byte_by_byte_is_answered_408(door: Door) -> None:
             answer = connection.recv(2**16)
         except TimeoutError:
             continue
-        assert_timed_out(answer)
+        assert_timed_out(answer + answer_of(connection))
         return
     raise AssertionError("it is still waited for")
 

@@ -2,11 +2,19 @@
 
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.service.doors.conftest import MAX_CONNECTIONS, SILENCE_SECONDS
-from tests.service.doors.door import Door, is_open, num_bytes_to_read, seconds_open, wait_for
+from tests.service.doors.door import (
+    SOFT_LIMIT_OF_FILES,
+    Door,
+    is_open,
+    num_bytes_to_read,
+    seconds_open,
+    wait_for,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -70,6 +78,13 @@ def test_connections_beyond_the_limit_are_told_so_and_probes_are_answered(door: 
     held[0].sendall(b"\r\n")
     assert b"HTTP/1.1 200" in held[0].recv(2**16)
     wait_for(lambda: door.client().get("/v1/jobs").is_success, "held connections to be cut off")
+
+
+def test_as_many_files_may_be_open_as_connections_need(door: Door) -> None:
+    limits = Path(f"/proc/{door.process.pid}/limits").read_text().split("\n")
+    (line,) = (line for line in limits if line.startswith("Max open files"))
+    allowed = int(line.split()[3])
+    assert allowed >= 2 * MAX_CONNECTIONS + 200 > SOFT_LIMIT_OF_FILES
 
 
 def test_a_flood_of_connections_is_cut_off_at_once(door: Door) -> None:
