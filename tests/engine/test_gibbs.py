@@ -157,8 +157,8 @@ def test_a_matrix_that_cannot_be_sampled_from_is_refused(precision, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"burn_in": -1}, "`burn_in` must be at least 0"),
-        ({"thinning": 0}, "`thinning` must be at least 1"),
+        ({"burn_in": -1}, "`burn_in` must be a whole number from 0 to 1000000, got -1"),
+        ({"thinning": 0}, "`thinning` must be a whole number from 1 to 1000000, got 0"),
         ({"linear": [1.0]}, "`linear` must be 2 finite numbers"),
     ],
 )

@@ -172,7 +172,7 @@ def test_more_rows_than_the_first_steps_take_are_all_used(moments_by_quadrature)
         ({"linear": "auto"}, "`linear` must be one of 'free', 'zero', got 'auto'"),
         ({"penalty": -1.0}, "`penalty` must be None or a number of at least 0, got -1.0"),
         ({"step_size": 0.0}, "`step_size` must be a positive number, got 0.0"),
-        ({"burn_in": 0}, "`burn_in` must be a whole number of at least 1, got 0"),
+        ({"burn_in": 0}, "`burn_in` must be a whole number from 1 to 1000000, got 0"),
     ],
 )
 def test_parameters_out_of_range_are_refused_by_name(options, message, complete_table):
