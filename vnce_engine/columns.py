@@ -12,9 +12,8 @@ FloatArray = NDArray[np.float64]
 # A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
 _FEW_CELLS = 5
 _FEW_SHARE = 0.02
-# Further above 0, in standard deviations, zero plays no part, and fits in K and h lose digits: of
-# complete tables, whose exact answer is known, natural-gradient likelihood with a free h is off by
-# .6 at 100; with gaps VNCE finds no network from some thousands on.
+# Further above 0, in standard deviations, zero plays no part: no model without h describes such a
+# column, and the stochastic gradient's steps get nowhere.
 _FAR = 20.0
 # Squares of values must be numbers, and so must precisions, their inverses.
 _LARGEST = 1e150
@@ -78,8 +77,9 @@ def column_warnings(
             FitWarning(
                 "far-from-zero-column",
                 f"The mean is more than {_FAR:g} standard deviations above 0 in {listed(far)}: "
-                "zero plays no part there, and estimates may be wrong even where the fit has "
-                "converged. Subtract a lower bound, or fit the model that allows negative values.",
+                "zero plays no part there. Only a model with a linear term describes such columns, "
+                "and stochastic gradients do not find it. Subtract a lower bound, or fit the model "
+                "that allows negative values.",
                 tuple(far),
             )
         )

@@ -31,7 +31,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     ----------
     linear : "auto", "free" or "zero"
         Whether the linear term h is estimated; "zero" is the paper's model, and "auto" decides by
-        the held-out objective.
+        the held-out objective ("free" where a column lies over 1,000 standard deviations above 0).
     transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K, h and c are those of the transformed columns.
     penalty : "auto", float or None

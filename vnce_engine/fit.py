@@ -16,6 +16,7 @@ from vnce_engine.diagnostics import (
     stability_warnings,
 )
 from vnce_engine.ebic import choose_by_ebic
+from vnce_engine.far_columns import lowered
 from vnce_engine.grid import strengths
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.observations import Observations
@@ -97,6 +98,9 @@ def fit(
     Equal observations, options and seed give equal results. With the journal of an interrupted
     fit of the same three, `Journal.load(step.journal.dump())`, it goes on from there.
 
+    Unless h is to be zero, columns very far above zero are fitted nearer to it (`far_columns.py`),
+    and h, without which they have no model, is free.
+
     Raises `ValueError` where a column has no two different observed values, or where the journal
     is another fit's.
     """
@@ -104,9 +108,14 @@ def fit(
     journal = journal or Journal()
     # It may go on on another device.
     journal.begin_fit(name_of_fit(observations, replace(options, device="cpu"), seed))
+    table, shift = observations, None
+    if options.linear != "zero":
+        table, shift = lowered(observations)
+    if shift is not None:
+        options = replace(options, linear="free")
     generator = torch.Generator().manual_seed(seed)
     problem = Problem.prepare(
-        observations.to(chosen_device(options.device)),
+        table.to(chosen_device(options.device)),
         num_folds(options),
         options.noise_ratio,
         options.noise_draws,
@@ -114,7 +123,10 @@ def fit(
         options.noise_scale,
     )
     journal.move_to(problem.scale.device)
-    return fit_prepared(problem, observations, options, Progress(on_step, journal))
+    result = fit_prepared(problem, table, options, Progress(on_step, journal))
+    if shift is None:
+        return result
+    return replace(result, model=result.model.with_columns_moved(shift))
 
 
 def num_folds(options: FitOptions) -> int:

@@ -12,8 +12,10 @@ from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.transforms import Transform
 
-# Sweeps until the means of q settle to this share of themselves, or this many.
+# Sweeps until the means of q settle to this share of themselves, or of so many of the column's
+# standard deviations given the others where they are more, or this many.
 _TOLERANCE = 1e-8
+_FAR = 1000.0
 _MAX_SWEEPS = 200
 # Quantiles of q averaged for a mean on the data's own scale.
 _NUM_QUANTILES = 32
@@ -65,7 +67,7 @@ def _settle(block: Block, augmented: Tensor) -> Tensor:
     for _ in range(_MAX_SWEEPS):
         before = block.cell_mean.clone()
         mu = sweep(block, augmented, 1).mu
-        if not ((block.cell_mean - before).abs() > _TOLERANCE * before).any():
+        if not ((block.cell_mean - before).abs() > _TOLERANCE * before.clamp(max=_FAR)).any():
             break
     return mu
 

@@ -41,6 +41,12 @@ class TruncatedGaussian:
         """Read K, h and c back from `augmented()`."""
         return cls(augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1])
 
+    def with_columns_moved(self, shift: Tensor) -> "TruncatedGaussian":
+        """Return the density of x + shift when this is the density of x, bounds left out."""
+        moved = self.precision @ shift
+        log_partition = self.log_partition + shift @ (self.linear + 0.5 * moved)
+        return TruncatedGaussian(self.precision, self.linear + moved, log_partition)
+
     def with_columns_scaled(self, scale: Tensor) -> "TruncatedGaussian":
         """Return the density of x * scale when this is the density of x; `scale` is (d,) > 0."""
         # One factor for each pair, so that K stays exactly symmetric.

@@ -43,9 +43,9 @@ class PenaltyStep:
 
     strength: float
     criterion: float
-    """What the rule judges by: "held-out" by the mean VNCE objective of held-out rows, nats a row;
-    "ebic" by the criterion, small for good; "stability" by its bound on the expected number of
-    false edges."""
+    """What the rule judges by: "held-out" by the mean VNCE objective of held-out rows (of Gaussian
+    EM, their log likelihood), nats a row; "ebic" by the criterion, small for good; "stability" by
+    its bound on the expected number of false edges."""
     standard_error: float | None
     """Of a held-out objective's difference from the best strength's, row by row; 0 for the best.
     None for the other rules."""

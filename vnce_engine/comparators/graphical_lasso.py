@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -128,7 +129,10 @@ def choose_by_cross_validation(
     """Return K at the penalty of best observed-data likelihood on held-out rows, of three folds."""
     strengths = _strengths(em.covariance)
     progress.enter_part(0.0, _OWN_SHARE)
-    lassos = [_kept(em.covariance, strength, progress) for strength in strengths]
+    lassos = []
+    for j, strength in enumerate(strengths):
+        lassos.append(_kept(em.covariance, strength, progress))
+        progress.report((j + 1) / len(strengths), 0, None)
     is_candidate = [lasso.is_settled for lasso in lassos]
     held_out = np.empty((len(strengths), len(table.X)))
     folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
@@ -138,10 +142,12 @@ def choose_by_cross_validation(
         part = _without(table, fold, max_iterations, tolerance, progress, (start, middle))
         progress.enter_part(middle, end)
         for j, strength in enumerate(strengths):
-            lasso = _kept(part.covariance, strength, progress)
-            held_out[j, fold] = _log_likelihoods(table.X[fold], part.mean, lasso)
-            is_candidate[j] &= lasso.is_settled and part.status is FitStatus.CONVERGED
+            judged = partial(_judged, table.X[fold], part, strength)
+            is_settled, log_likelihoods = progress.journal.value(judged).tensor_split([1])
+            held_out[j, fold] = log_likelihoods.numpy()
+            is_candidate[j] &= bool(is_settled)
             progress.report((j + 1) / len(strengths), i + 1, None)
+    held_out[[not lasso.is_finite for lasso in lassos]] = -np.inf  # nothing to choose
     scores = held_out.mean(axis=1)
     best = _best(scores.tolist(), is_candidate)
     with np.errstate(invalid="ignore"):  # where no fold has a K
@@ -176,6 +182,14 @@ def _without(
     if part.status is FitStatus.CANCELLED:
         raise FitCancelledError
     return part
+
+
+def _judged(X: FloatArray, part: GaussianFit, strength: float) -> Tensor:
+    """Return whether a lasso of `part` has settled, and the log likelihoods (1 + n,) of rows X."""
+    lasso = graphical_lasso(part.covariance, strength)
+    is_settled = lasso.is_settled and part.status is FitStatus.CONVERGED
+    log_likelihoods = _log_likelihoods(X, part.mean, lasso)
+    return torch.from_numpy(np.concatenate([[float(is_settled)], log_likelihoods]))
 
 
 def _kept(covariance: Tensor, strength: float, progress: Progress) -> Lasso:
