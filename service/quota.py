@@ -6,6 +6,7 @@ not rows, such as those of edges, whose files are larger.
 `python -m service.quota` lists all tenants, those with the most first.
 """
 
+import argparse
 from collections import Counter
 
 from anyio.to_thread import run_sync
@@ -81,6 +82,7 @@ async def refuse_without_room(
 
 def main() -> None:
     """Print a line for each tenant that has something stored."""
+    argparse.ArgumentParser(prog="python -m service.quota", description=__doc__).parse_args()
     database = Database(Settings().database_url)
     with database.snapshot() as session:
         for tenant, num_bytes in stored_bytes(session).most_common():

@@ -97,6 +97,7 @@ def test_everything_of_a_tenant_is_counted_and_listed(
     # The upload, what was read from it (numbers, and censored cells), and the file.
     assert len(TABLE) + 3 < num_bytes < 40_000
     monkeypatch.setenv("VNCE_DATABASE_URL", keyed_settings.database_url)
+    monkeypatch.setattr("sys.argv", ["quota"])
     quota.main()
     lines = capsys.readouterr().out.split("\n")
     assert [line.split() for line in lines if line] == [

@@ -13,6 +13,7 @@ PROGRAMS = (
     "service.keys",
     "service.migrate",
     "service.openapi",
+    "service.quota",
     "worker",
     "worker.dispatcher",
     "worker.health",
