@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from service import paging
 from service.conditional import json_response
 from service.dependencies import DatabaseDep, IdentityDep, SettingsDep
-from service.jobs import events, family, lifecycle, planning, repository, submission
+from service.jobs import events, family, lifecycle, planning, repository, submission, watch
 from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
 from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
@@ -208,7 +208,7 @@ def follow_job(
     """Stream a job's changes as server-sent events."""
     with database.snapshot() as session:
         job = lifecycle.described(session, job_id)
-    if job.state.is_terminal and events.event_id(job) == last_event_id:
+    if job.state.is_terminal and watch.event_id(job) == last_event_id:
         return Response(status_code=204)  # tells an EventSource not to come back
     return StreamingResponse(
         events.follow(database, job_id, last_event_id, identity.key_id),

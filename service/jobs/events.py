@@ -4,7 +4,6 @@ import time
 from collections.abc import AsyncIterator
 
 from service.database import Database
-from service.jobs.watch import event_id as event_id
 from service.jobs.watch import watch_of
 
 KEEP_ALIVE_SECONDS = 15.0

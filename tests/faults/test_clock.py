@@ -55,7 +55,8 @@ def skew_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc")
     if sys.platform != "linux" or compiler is None:
         pytest.skip(
-            "another time is shown by a library that is compiled here: needs Linux and `cc`"
+            "a process is shown another time by a library that this test compiles and preloads, "
+            "which takes Linux and `cc`"
         )
     folder = tmp_path_factory.mktemp("skew")
     source, library = folder / "skew.c", folder / "skew.so"

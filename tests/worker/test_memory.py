@@ -13,7 +13,8 @@ SIZE = 50_000_000
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux", reason="read from Linux's /proc; without it: see below"
+    sys.platform != "linux",
+    reason="only Linux tells in /proc; what is said elsewhere, the next test shows",
 )
 def test_a_large_allocation_is_seen_and_no_more_than_the_process_ever_held() -> None:
     before = resident_bytes()

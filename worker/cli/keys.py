@@ -115,7 +115,7 @@ def revoke(
 
 def _keys(data: Path | None, tenant: str, url: str) -> AbstractContextManager[Keys]:
     if data is not None:
-        from worker.folder_keys import FolderKeys  # noqa: PLC0415 - SQLAlchemy, slow to load
+        from worker.folder_keys import FolderKeys  # noqa: PLC0415 - 0.4 s for SQLAlchemy, only here
 
         return FolderKeys.opened(data, tenant)
     if tenant != DEFAULT_TENANT:
