@@ -1,10 +1,14 @@
-"""What can be asked of the queue's server, Redis or Valkey, without touching the queue."""
+"""What can be asked of the queue's server, Redis or Valkey, without changing the queue."""
+
+from contextlib import suppress
 
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import NoPermissionError, ResponseError
 from redis.retry import Retry
 
+# The list that carries messages to workers.
+QUEUE_NAME = "vnce.jobs"
 # No list has this name: a push to it, if there is one, changes nothing.
 _NO_LIST = "vnce.no-list"
 
@@ -20,14 +24,15 @@ def client_of(url: str, seconds: float) -> Redis:
 
 
 def refusal(client: Redis) -> str | None:
-    """Return why the server takes no messages: its memory or its disk is full; None if it does.
+    """Return why the server takes no messages, such as that it is full; None if it does.
 
+    Others: it is a replica, the queue is not for this user, its name is that of something else.
     Raises `RedisError` if it does not answer.
     """
     try:
-        client.lpushx(_NO_LIST, "")
-    except NoPermissionError:
-        return None  # it says so of this name only
+        client.llen(QUEUE_NAME)
+        with suppress(NoPermissionError):  # it says so of this name only
+            client.lpushx(_NO_LIST, "")
     except ResponseError as error:
         return str(error)
     return None

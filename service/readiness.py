@@ -55,8 +55,8 @@ class ReadinessRead(BaseModel):
     )
     database: DatabaseState = Field(description="Whether it answers and has this version's tables.")
     broker: BrokerState = Field(
-        description="Whether it answers; `refusing`: it does, and takes no messages, since its "
-        "memory or its disk is full."
+        description="Whether it answers; `refusing`: it does, and takes no messages. Mostly its "
+        "memory or its disk is full; the logs of workers and dispatcher say why."
     )
     workers: int | None = Field(
         description="Processes that run jobs, one at a time each, and have told of themselves in "

@@ -4,8 +4,8 @@ import logging
 
 from redis.exceptions import RedisError
 
-from service.broker import client_of, refusal
-from worker.celery_app import QUEUE_NAME, SOCKET_SECONDS
+from service.broker import QUEUE_NAME, client_of, refusal
+from worker.celery_app import SOCKET_SECONDS
 
 logger = logging.getLogger("worker")
 

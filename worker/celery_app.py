@@ -6,10 +6,10 @@ nothing is redelivered, no result is kept. What makes a job finish is its row in
 
 from celery import Celery
 
+from service.broker import QUEUE_NAME
 from worker.settings import WorkerSettings
 
 TASK_NAME = "vnce.run_job"
-QUEUE_NAME = "vnce.jobs"
 # A broker that is dead or frozen holds the caller for at most about
 # (1 + PUBLISH_RETRIES) * SOCKET_SECONDS.
 SOCKET_SECONDS = 3.0
@@ -43,7 +43,7 @@ def create_celery(settings: WorkerSettings) -> Celery:
         broker_connection_timeout=SOCKET_SECONDS,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # A broker that refuses, being full, is waited for as one that is away.
+        # A broker that refuses, being full or for good, is waited for as one that is away.
         broker_channel_error_retry=True,
         broker_pool_limit=2,
         broker_transport_options={

@@ -18,10 +18,10 @@ logger = logging.getLogger("worker")
 
 
 def patient_consumer(broker: Broker) -> type[Any]:
-    """Return Celery's consumer, made to wait before it connects while the broker is full.
+    """Return Celery's consumer, made to wait before it connects while the broker refuses.
 
     Celery waits for a broker that is away; one that answers and has no room ends the worker, since
-    Celery cannot take a lock there.
+    Celery cannot take a lock there, or has it connect several times a second.
     """
 
     class PatientConsumer(Consumer):

@@ -30,7 +30,8 @@ def watch_rounds(app: Celery, on_round: Callable[[], None]) -> None:
         requires = ("celery.worker.consumer.tasks:Tasks",)
 
         def start(self, consumer: Any) -> None:  # Celery starts it again after each reconnection
-            on_round()
+            # Not yet for a first time: a broker may let it connect, again and again, and give it
+            # no message.
             consumer.timer.call_repeatedly(ROUND_SECONDS, on_round)
 
     app.steps["consumer"].add(RoundStep)

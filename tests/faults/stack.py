@@ -17,11 +17,11 @@ from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import func, select
 
+from service.broker import QUEUE_NAME
 from service.database import Database
 from service.results.records import ResultRecord
 from tests.embedded_postgres import free_port
 from worker import threads, valkey
-from worker.celery_app import QUEUE_NAME
 from worker.client import Client
 from worker.processes import Command, ManagedProcess
 

@@ -90,3 +90,17 @@ def test_jobs_submitted_while_the_broker_is_full_are_accepted_and_workers_wait_f
     wait_for(lambda: not is_refusing(), "the broker to be as it was")
     # All three take jobs again.
     wait_for(lambda: stack.http.get("/readyz").json()["workers"] == 3, "the workers to be there")
+
+
+def test_a_worker_that_is_given_no_message_is_missed(stack: Stack, broker: Any) -> None:
+    def num_workers() -> Any:
+        return stack.http.get("/readyz").json()["workers"]
+
+    wait_for(lambda: num_workers() == 2, "the workers to be there")
+    broker.client.execute_command("ACL", "SETUSER", "default", "-brpop")
+    try:
+        # They connect, ask and are sent away, several times a second.
+        wait_for(lambda: num_workers() == 0, "the workers to be missed")
+    finally:
+        broker.client.execute_command("ACL", "SETUSER", "default", "+@all")
+    wait_for(lambda: num_workers() == 2, "the workers to be there again")

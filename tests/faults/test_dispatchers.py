@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, func, select, update
 
+from service.broker import QUEUE_NAME
 from service.clock import now
 from service.identifiers import new_id
 from service.jobs.records import JobRecord, OutboxRecord
 from service.workers.records import WorkerRecord
 from tests.faults.stack import Stack, wait_for
-from worker.celery_app import QUEUE_NAME
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

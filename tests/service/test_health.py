@@ -68,7 +68,8 @@ def test_a_worker_and_a_dispatcher_are_needed_to_be_ready(
     status: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("redis.Redis.lpushx", lambda broker, *arguments: 0)
+    for command in ("llen", "lpushx"):
+        monkeypatch.setattr(f"redis.Redis.{command}", lambda broker, *arguments: 0)
     with database.transaction() as session:
         for kind in kinds:
             identity = Identity(id=kind, kind=kind, host="", pid=1, version="")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
+from service.broker import QUEUE_NAME
 from service.clock import now
 from service.database import Database
 from service.identifiers import new_id
@@ -19,7 +20,7 @@ from service.tenant_names import DEFAULT_TENANT, NOBODY
 from service.workers import presence
 from service.workers.presence import Identity
 from service.workers.records import ProcessKind, WorkerRecord
-from worker.celery_app import QUEUE_NAME, create_celery
+from worker.celery_app import create_celery
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.settings import WorkerSettings
 

@@ -63,7 +63,9 @@ def _missing(readiness: JsonObject) -> list[str]:
     """Return what is missing and what that means, a sentence each."""
     sentences = []
     if readiness["broker"] == REFUSING:
-        sentences.append("The broker is full: it takes no messages, and workers wait for it.")
+        sentences.append(
+            "The broker takes no messages, and workers wait for it: their logs say why."
+        )
     if readiness["workers"] == 0:
         sentences.append("No worker is live: jobs wait.")
     if readiness["dispatchers"] == 0:

@@ -82,13 +82,13 @@ def test_what_is_missing_is_said_and_fails(vnce: Vnce, answer: Any) -> None:
     assert "LOST 2 min ago" in result.output
 
 
-def test_a_full_broker_is_named_as_what_workers_wait_for(vnce: Vnce, answer: Any) -> None:
+def test_a_broker_that_refuses_is_named_as_what_workers_wait_for(vnce: Vnce, answer: Any) -> None:
     readiness = READY["readiness"] | {"status": "degraded", "broker": "refusing", "workers": 0}
     answer(READY | {"readiness": readiness, "processes": []})
     result = vnce("status")
     assert result.exit_code == 1
     assert "broker refusing" in result.output
-    assert "The broker is full" in result.output
+    assert "The broker takes no messages" in result.output
 
 
 def test_a_service_without_its_database_is_shown_too(vnce: Vnce, answer: Any) -> None:
