@@ -1,14 +1,24 @@
 """Connections: how many a process keeps, and for how long one may leave it waiting."""
 
+import logging
 from asyncio import BaseTransport, TimerHandle, Transport
-from typing import cast
+from contextlib import suppress
+from typing import Any, cast
+from uuid import uuid4
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from service import security_headers
+from service.http_reader import HttpReader
+from service.problems import MEDIA_TYPE, ProblemCode, problem_document
 
 # In the scope's `state` of requests that come by a connection beyond the limit.
 CROWDED = "crowded"
 # So many beyond it are told so, and probes by them are answered; those that follow are cut off.
 RESERVE = 100
+
+logger = logging.getLogger("service")
 
 
 class BoundedConnection(H11Protocol):
@@ -25,6 +35,10 @@ class BoundedConnection(H11Protocol):
     # Bytes that it had not taken when the timer was set.
     _num_untaken = 0
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # whatever uvicorn hands on
+        super().__init__(*arguments, **named)
+        self.conn = HttpReader()
+
     def connection_made(self, transport: BaseTransport) -> None:
         """Take a connection, or cut it off where there are too many."""
         super().connection_made(cast(Transport, transport))  # as uvicorn has its type
@@ -39,6 +53,31 @@ class BoundedConnection(H11Protocol):
         """Take what the client sends."""
         super().data_received(data)
         self._watch()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP by a problem document, and hang up."""
+        request_id = uuid4().hex
+        logger.warning("what came is no HTTP request", extra={"request_id": request_id})
+        document = problem_document(
+            ProblemCode.INVALID_REQUEST,
+            "What came is no HTTP request that this service reads. Heads are bounded, and a body "
+            "has either a length or a transfer encoding.",
+            request_id=request_id,
+        )
+        body = document.model_dump_json().encode()
+        headers = {
+            **security_headers.HEADERS,
+            "Content-Type": MEDIA_TYPE,
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+            "X-Request-ID": request_id,
+        }
+        start = h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request")
+        # Where an answer has begun there is no other, and the answer to HEAD has no body.
+        with suppress(h11.LocalProtocolError):
+            for event in (start, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """Go on to the next request."""

@@ -14,8 +14,12 @@ import structlog
 # Context for a `with` statement: the fields that each event logged in its body carries, by name.
 bound = structlog.contextvars.bound_contextvars
 
-# What uvicorn says of an answer that ends early: whoever ended it has said why.
-_ENDED_EARLY = "ASGI callable returned without completing response."
+# What uvicorn says of an answer that ends early, and of what is no request: whoever ended or
+# answered it has said why.
+_SAID_ELSEWHERE = (
+    "ASGI callable returned without completing response.",
+    "Invalid HTTP request received.",
+)
 # What a log record may carry as `extra`.
 EXTRA_FIELDS = (
     "request_id",
@@ -61,7 +65,7 @@ def configure(process: str) -> None:
 
 def is_told(record: logging.LogRecord) -> bool:
     """Return whether a record of the server's says what no other has said."""
-    return record.msg != _ENDED_EARLY
+    return record.msg not in _SAID_ELSEWHERE
 
 
 def formatter(process: str) -> logging.Formatter:
