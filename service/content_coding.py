@@ -7,7 +7,8 @@ from service.problems import ProblemCode, ProblemError
 
 def refuse_content_coding(request: Request) -> None:
     """Raise `ProblemError`, 415, for a request whose body is encoded."""
-    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+    named = request.headers.getlist("content-encoding")
+    if any(coding.strip().lower() != "identity" for coding in named):
         raise ProblemError(
             ProblemCode.UNSUPPORTED_MEDIA_TYPE, "Send the body as it is, without Content-Encoding."
         )

@@ -69,6 +69,9 @@ ANSWERED = (ProblemError, *UNREACHABLE)
 
 def install(app: FastAPI) -> None:
     """Register the handlers and the middleware on `app`."""
+    # A path with a slash too many leads nowhere, like any other that is not ours. A redirect would
+    # name the address that a proxy asked for, and lead a client with its key from TLS to none.
+    app.router.redirect_slashes = False
     for kind in ANSWERED:
         app.add_exception_handler(kind, answer)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)

@@ -35,6 +35,14 @@ def test_a_compressed_body_is_refused(client: TestClient, method: str, path: str
         assert "Content-Encoding" in answer.json()["detail"]
 
 
+def test_a_coding_in_a_second_header_is_refused(client: TestClient) -> None:
+    headers = [("Content-Encoding", "identity"), ("Content-Encoding", "gzip")]
+    answer = client.post(
+        "/v1/datasets:preview", content=gzip.compress(b"a,b\n1,2\n"), headers=headers
+    )
+    assert answer.status_code == 415
+
+
 def test_identity_is_no_coding(client: TestClient) -> None:
     headers = {"Content-Encoding": "Identity"}
     answer = client.post("/v1/datasets:preview", content=b"a,b\n1,2\n", headers=headers)

@@ -36,6 +36,12 @@ def test_unknown_path(client: TestClient) -> None:
     assert answer.json()["instance"] == "/v1/nothing"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_path_with_a_slash_too_many_leads_nowhere(client: TestClient, method: str) -> None:
+    answer = client.request(method, "/v1/jobs/", json=DUMMY, follow_redirects=False)
+    assert_is_problem(answer, 404, "not-found")
+
+
 def test_method_that_does_not_apply(client: TestClient) -> None:
     answer = client.patch("/v1/jobs")
     assert_is_problem(answer, 405, "method-not-allowed")
