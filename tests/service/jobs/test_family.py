@@ -99,6 +99,27 @@ def test_the_last_part_to_end_wakes_the_job_whatever_became_of_the_parts(
     assert (claim.is_split, claim.attempt) == (True, 1)
 
 
+@pytest.mark.parametrize("ending", ["succeed", "fail", "cancel", "release"])
+def test_whichever_way_its_worker_ends_it_the_last_part_wakes_the_job(
+    database: Database, parent_id: str, part_ids: list[str], ending: str
+) -> None:
+    for part in part_ids[:2]:
+        succeed(database, part)
+    claim = claim_of(database, part_ids[2])
+    if ending == "release":  # which leaves it to another worker, unless it is to be cancelled
+        with database.transaction() as session:
+            assert repository.request_cancellation(session, part_ids[2])
+    messages(database)
+    arguments = [GONE] if ending == "fail" else []
+    with database.transaction() as session:
+        assert getattr(leases, ending)(session, part_ids[2], claim.token, *arguments)
+    assert messages(database) == [parent_id]
+    with database.snapshot() as session:
+        progress = lifecycle.described(session, parent_id).progress
+    assert progress is not None
+    assert progress.iteration == 3
+
+
 def test_progress_counts_the_parts_that_have_ended(
     database: Database, parent_id: str, part_ids: list[str]
 ) -> None:
@@ -196,6 +217,8 @@ def test_a_released_job_that_was_split_can_be_claimed_again(
     with database.transaction() as session:
         assert leases.release(session, parent_id, claim.token)
     assert messages(database) == [parent_id]
+    # As it was while its parts were at work: not in the queue a second time.
+    assert read_job(parent_id).state == "running"
     assert claim_of(database, parent_id).is_split
 
 

@@ -83,6 +83,26 @@ def test_expired_lease_can_be_claimed_as_the_next_attempt(
     assert second.token != first.token
 
 
+def test_a_job_to_be_cancelled_whose_lease_has_run_out_is_not_begun_again(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    claimed(database, job_id, RUN_OUT)
+    request_cancellation(database, job_id)
+    assert claim(database, job_id) is None
+
+
+def test_an_attempt_begins_without_the_progress_of_the_one_before(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    job_id = add_job()
+    lost = claimed(database, job_id)
+    with database.transaction() as session:
+        assert leases.heartbeat(session, job_id, lost.token, RUN_OUT, PROGRESS).owned
+    claimed(database, job_id)
+    assert (read_job(job_id).progress, read_job(job_id).progress_at) == (None, None)
+
+
 def test_no_claim_beyond_the_last_attempt(database: Database, add_job: AddJob) -> None:
     job_id = add_job(max_attempts=1)
     claimed(database, job_id, RUN_OUT)
@@ -234,11 +254,13 @@ def test_release_gives_the_attempt_back_and_wakes_another_worker(
 ) -> None:
     taken = claimed(database, add_job())
     with database.transaction() as session:
+        leases.heartbeat(session, taken.job_id, taken.token, LEASE, PROGRESS)
         outbox.sent(session, [message.id for message in outbox.pending(session, 10)])
         assert leases.release(session, taken.job_id, taken.token)
         assert [message.job_id for message in outbox.pending(session, 10)] == [taken.job_id]
     job = read_job(taken.job_id)
-    assert (job.state, job.attempt, job.progress) == (JobState.QUEUED, 0, None)
+    assert (job.state, job.attempt) == (JobState.QUEUED, 0)
+    assert (job.progress, job.progress_at) == (None, None)
 
 
 def test_release_of_a_job_to_be_cancelled_cancels_it(

@@ -43,11 +43,16 @@ def test_job_of_a_lost_worker_waits_for_another(
     database: Database, add_job: AddJob, read_job: ReadJob
 ) -> None:
     job_id = add_job()
-    claim(database, job_id, RUN_OUT)
+    with database.transaction() as session:
+        taken = leases.claim(session, job_id, LEASE)
+        assert taken is not None
+        progress = leases.Progress(stage="fit", fraction=0.5, iteration=3, objective=None)
+        leases.heartbeat(session, job_id, taken.token, RUN_OUT, progress)
     forget_messages(database)
     assert requeue_expired(database) == Reaped(requeued=[job_id], failed=[], cancelled=[])
     job = read_job(job_id)
     assert (job.state, job.attempt, job.lease_token) == (JobState.QUEUED, 1, None)
+    assert (job.progress, job.progress_at) == (None, None)
     assert count_messages(database, job_id) == 1
 
 
@@ -94,6 +99,19 @@ def test_lost_message_is_written_again_once_it_is_old(database: Database, add_jo
         assert reaping.resend_stale(session, 60, num_in_queue=0) == [job_id]
         assert reaping.resend_stale(session, 60, num_in_queue=0) == []
     assert count_messages(database, job_id) == 1
+
+
+def test_a_message_that_was_written_again_has_its_time_to_arrive(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    forget_messages(database)
+    with database.transaction() as session:
+        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == [job_id]
+    forget_messages(database)
+    with database.transaction() as session:
+        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
 
 
 def test_message_that_may_still_arrive_is_not_written_again(
