@@ -13,9 +13,11 @@ from service.broker import QUEUE_NAME
 from service.clock import now
 from service.database import Database
 from service.identifiers import new_id
-from service.jobs import leases, removal
+from service.jobs import checkpoints, leases, removal
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.metrics import counters
+from service.metrics.counters import Count, Counter, CounterRecord
 from service.tenant_names import DEFAULT_TENANT, NOBODY
 from service.workers import presence
 from service.workers.presence import Identity
@@ -215,6 +217,35 @@ def test_a_round_forgets_processes_that_were_lost_long_ago(
     dispatcher.tidy()
     with database.snapshot() as session:
         assert presence.sightings(session) == []
+
+
+def test_a_round_removes_checkpoints_of_jobs_that_have_ended(
+    dispatcher: Dispatcher, database: Database, add_job: AddJob
+) -> None:
+    ended, running = add_job(), add_job()
+    with database.transaction() as session:
+        for job_id in (ended, running):
+            claim = leases.claim(session, job_id, 60)
+            assert claim is not None
+            checkpoints.save(session, job_id, "1.0", b"done so far")
+            if job_id == ended:
+                assert leases.succeed(session, job_id, claim.token)
+    dispatcher.tidy()
+    with database.snapshot() as session:
+        assert checkpoints.load(session, ended, "1.0") is None
+        assert checkpoints.load(session, running, "1.0") == b"done so far"
+
+
+def test_a_round_replaces_many_counts_by_their_sum(
+    dispatcher: Dispatcher, database: Database
+) -> None:
+    with database.transaction() as session:
+        for _ in range(counters.COMPACT_ABOVE + 1):
+            counters.add(session, [Count(Counter.ATTEMPTS, ("estimation",))])
+    dispatcher.tidy()
+    with database.snapshot() as session:
+        [row] = session.scalars(select(CounterRecord)).all()
+    assert row.amount == counters.COMPACT_ABOVE + 1
 
 
 def test_a_round_removes_jobs_that_were_deleted(
