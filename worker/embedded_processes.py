@@ -39,6 +39,7 @@ class EmbeddedProcesses:
         self.requires_keys = require_keys or not _is_loopback(listening)
         self._logs = data_dir / "logs"
         self._broker_socket = broker_socket
+        self._broker_folder = data_dir / "valkey"
         self._database_url = URL.create("sqlite", database=str(data_dir / "vnce.db"))
         environment = {
             **threads.environment(WorkerSettings().threads_per_process),
@@ -51,7 +52,7 @@ class EmbeddedProcesses:
             "PYTHONUNBUFFERED": "1",
         }
         descriptor = listening.fileno()
-        broker = valkey.command(broker_socket, data_dir / "valkey")
+        broker = valkey.command(broker_socket, self._broker_folder)
         api = [sys.executable, "-m", "worker.embedded_api", str(descriptor)]
         dispatcher = [sys.executable, "-m", "worker.dispatcher"]
         self._broker = Command("valkey", broker, environment)
@@ -102,9 +103,18 @@ class EmbeddedProcesses:
         while not is_ready() and not stopping.wait(POLL_SECONDS):
             for process in self._processes:
                 if process.has_ended:
-                    raise process.failure("did not start")
+                    raise process.failure(f"did not start{self._way_out(process)}")
             if time.monotonic() > deadline:
                 raise self._processes[-1].failure(f"was not ready in {START_SECONDS:.0f} seconds")
+
+    def _way_out(self, process: ManagedProcess) -> str:
+        if process.command is not self._broker:
+            return ""
+        # As after a power cut, which its own advice does not know to be harmless here.
+        return (
+            f". If its files are damaged, delete the folder {self._broker_folder}: jobs that wait "
+            "are sent again"
+        )
 
     def _api_answers(self) -> bool:
         try:

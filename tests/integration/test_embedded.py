@@ -130,6 +130,18 @@ def test_a_part_that_ends_is_started_again_and_a_temporary_folder_goes_at_the_en
     assert not Path(service.data_dir).exists()
 
 
+def test_a_queue_that_cannot_be_read_is_to_be_deleted(tmp_path: Path) -> None:
+    queue = tmp_path / "data" / "valkey" / "appendonlydir"
+    queue.mkdir(parents=True)
+    (queue / "appendonly.aof.manifest").write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
+    (queue / "appendonly.aof.1.incr.aof").write_bytes(bytes(4096))  # as a power cut may leave it
+    with (
+        pytest.raises(ServeError, match=f"delete the folder {tmp_path}/data/valkey"),
+        running_service(tmp_path / "data"),
+    ):
+        pass
+
+
 def test_a_data_folder_serves_one_service_at_a_time(live_service: RunningService) -> None:
     with (
         pytest.raises(
