@@ -80,6 +80,18 @@ def test_a_right_prefix_with_a_wrong_secret_is_as_unknown_as_any_other(
     assert details[0]["detail"] == details[1]["detail"]
 
 
+@pytest.mark.parametrize("end", ["expires_at", "revoked_at"])
+def test_why_a_key_works_no_longer_is_not_told_to_who_has_only_its_prefix(
+    client: TestClient, make_key: MakeKey, database: Database, end: str
+) -> None:
+    right = make_key()["Authorization"]
+    with database.transaction() as session:
+        session.execute(update(ApiKeyRecord).values({end: 1.0}))
+    wrong = right[:-43] + "x" * 43
+    answer = client.get("/v1/jobs", headers={"Authorization": wrong})
+    assert "not known" in problem_of(answer, 401, "unauthenticated")["detail"]
+
+
 def test_a_body_is_not_read_from_strangers(client: TestClient) -> None:
     answer = client.post("/v1/jobs", content=b"{" * 100, headers={"Content-Type": "text/x"})
     problem_of(answer, 401, "unauthenticated")
