@@ -27,10 +27,12 @@ _SCORED = UNCHANGED | problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TR
 def _download(*media_types: str) -> Responses:
     """Return the declaration of a download as one of these types."""
     schema = {"schema": {"type": "string", "format": "binary"}}
+    # JSON last: a generated client goes by the first that it knows, and would parse a file's bytes.
+    files = sorted(media_types, key=lambda media_type: media_type is MediaType.JSON)
     content = {
         200: {
             "description": "The file.",
-            "content": dict.fromkeys(media_types, schema),
+            "content": dict.fromkeys(files, schema),
         }
     }
     return content | UNCHANGED | problem_responses(*access.NO_RESULT, ProblemCode.NOT_ACCEPTABLE)

@@ -1,7 +1,9 @@
 """The client that is generated from `openapi.yaml` installs, and does the main job."""
 
+import hashlib
 import importlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -127,6 +129,14 @@ def test_upload_job_poll_result_and_roc_through_the_client(
         job.id, client=api, format_=models.TableFormat.NPY
     )
     np.testing.assert_array_equal(np.load(npy.payload), np.array(result.precision))
+    download_graph = load("api.results.download_graph").sync
+    json_graph = download_graph(job.id, client=api).payload.read()
+    assert len(json.loads(json_graph)["nodes"]) == 5
+    graphml = download_graph(job.id, client=api, format_=models.GraphFormat.GRAPHML)
+    assert b"<graphml" in graphml.payload.read()
+    for file in result.files:
+        downloaded = load("api.results.download_file").sync(job.id, file.name, client=api)
+        assert hashlib.sha256(downloaded.payload.read()).hexdigest() == file.sha256
     figure = load("api.results.get_figure").sync(job.id, models.Figure.NETWORK, client=api)
     assert b"<svg" in figure.payload.read()
 
