@@ -20,6 +20,7 @@ from service.jobs.specs.mixture import (
     MixtureVnceEstimatorCreate,
 )
 from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
+from service.openapi_responses import gate_responses
 from service.request_model import RequestModel
 
 router = APIRouter(prefix="/v1", tags=["kinds"])
@@ -139,13 +140,13 @@ def _describe(defaults: RequestModel, use_when: str) -> dict[str, Any]:
     }
 
 
-@router.get("/model-kinds", operation_id="list_model_kinds")
+@router.get("/model-kinds", operation_id="list_model_kinds", responses=gate_responses())
 def list_model_kinds() -> ModelKindList:
     """List the models that can be estimated."""
     return ModelKindList(items=[KindRead(**_describe(*described)) for described in _MODELS])
 
 
-@router.get("/estimator-kinds", operation_id="list_estimator_kinds")
+@router.get("/estimator-kinds", operation_id="list_estimator_kinds", responses=gate_responses())
 def list_estimator_kinds() -> EstimatorKindList:
     """List the ways in which a model can be fitted."""
     return EstimatorKindList(

@@ -1,16 +1,16 @@
 """How operations declare their errors, so that the specification lists every one of them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from service.problems import KINDS, MEDIA_TYPE, ProblemCode
 
 Responses = dict[int | str, dict[str, Any]]
 
-# What any operation behind the gate that reads parameters and the database may answer.
-_COMMON = (
+# What any operation behind the gate may answer.
+_GATE = (
     ProblemCode.UNAUTHENTICATED,
     ProblemCode.INSUFFICIENT_SCOPE,
-    ProblemCode.VALIDATION_FAILED,
     ProblemCode.TOO_MANY_REQUESTS,
     ProblemCode.INTERNAL,
     ProblemCode.UNAVAILABLE,
@@ -19,22 +19,27 @@ _COMMON = (
 BODY_CODES = (
     ProblemCode.REQUEST_TIMEOUT,
     ProblemCode.PAYLOAD_TOO_LARGE,
-    ProblemCode.QUOTA_REACHED,
     ProblemCode.UNSUPPORTED_MEDIA_TYPE,
     ProblemCode.STORAGE_FULL,
 )
-
 
 UNCHANGED: Responses = {304: {"description": "Unchanged since the ETag in `If-None-Match`."}}
 
 
 def problem_responses(*codes: ProblemCode) -> Responses:
-    """Return FastAPI's `responses` for problems with these codes and the common ones.
+    """Return FastAPI's `responses` for these codes and what any with parameters may answer."""
+    return _responses((*codes, ProblemCode.VALIDATION_FAILED, *_GATE))
 
-    Codes that share a status share an entry, which names them all.
-    """
+
+def gate_responses() -> Responses:
+    """Return FastAPI's `responses` for an operation that takes no parameters."""
+    return _responses(_GATE)
+
+
+def _responses(codes: Iterable[ProblemCode]) -> Responses:
+    """Return an entry for each status, which names all codes that share it."""
     by_status: dict[int | str, list[ProblemCode]] = {}
-    for code in (*codes, *_COMMON):
+    for code in codes:
         by_status.setdefault(KINDS[code].status, []).append(code)
     return {
         status: {

@@ -13,6 +13,7 @@ from service.clock import as_datetime
 from service.dependencies import SettingsDep, WholeDatabaseDep
 from service.jobs import queue
 from service.jobs.queue import Queue
+from service.openapi_responses import gate_responses
 from service.readiness import DatabaseState, ReadinessRead
 from service.workers import presence
 from service.workers.presence import Sighting
@@ -90,7 +91,7 @@ class StatusRead(BaseModel):
     )
 
 
-@router.get("/v1/status", operation_id="get_status")
+@router.get("/v1/status", operation_id="get_status", responses=gate_responses())
 def get_status(database: WholeDatabaseDep, settings: SettingsDep) -> StatusRead:
     """Show readiness, the queue and every worker and dispatcher; answers 200 whatever is amiss."""
     version = importlib.metadata.version("vnce")

@@ -105,7 +105,7 @@ class DatasetCreateQuery(ReadOptions):
     "",
     operation_id="create_dataset",
     status_code=201,
-    responses=_CREATED | problem_responses(*_UPLOAD_CODES),
+    responses=_CREATED | problem_responses(*_UPLOAD_CODES, ProblemCode.QUOTA_REACHED),
     openapi_extra=_UPLOAD_BODY,
 )
 async def create_dataset(

@@ -96,6 +96,7 @@ _ACCEPTED: Responses = {
         ProblemCode.IDEMPOTENCY_KEY_REUSED,
         ProblemCode.TOO_MANY_JOBS,
         *BODY_CODES,
+        ProblemCode.QUOTA_REACHED,
     ),
 )
 def create_job(

@@ -8,6 +8,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.database import Database
 from service.metrics.collector import DatabaseCollector
+from service.openapi_responses import gate_responses
 from service.settings import Settings
 
 router = APIRouter(tags=["health"])
@@ -29,7 +30,8 @@ def new_registry(database: Database, settings: Settings) -> CollectorRegistry:
         200: {
             "description": "Metrics in Prometheus' text format.",
             "content": {"text/plain": {"schema": {"type": "string"}}},
-        }
+        },
+        **gate_responses(),
     },
 )
 def get_metrics(request: Request) -> Response:

@@ -62,6 +62,25 @@ def test_every_operation_with_input_declares_that_it_may_be_wrong(
             assert {"413", "415"} <= set(operation["responses"]), operation["operationId"]
 
 
+def test_every_operation_that_asks_for_a_key_declares_what_the_gate_answers(
+    document: dict[str, Any],
+) -> None:
+    keyed = [operation for operation in operations(document) if "security" in operation]
+    assert len(keyed) > 30
+    for operation in keyed:
+        declared = set(operation["responses"])
+        assert {"401", "403", "429", "500", "503"} <= declared, operation["operationId"]
+
+
+def test_a_full_quota_is_declared_by_what_stores(document: dict[str, Any]) -> None:
+    declaring = {
+        operation["operationId"]
+        for operation in operations(document)
+        if "`quota-reached`" in operation["responses"].get("413", {}).get("description", "")
+    }
+    assert declaring == {"create_dataset", "create_job"}
+
+
 def test_everything_is_described(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     bare = [name for name, schema in schemas.items() if not schema.get("description")]
