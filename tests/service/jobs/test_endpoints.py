@@ -314,6 +314,8 @@ def test_running_job_is_told_to_stop(client: TestClient, job_id: str, token: str
     assert answer.status_code == 202
     assert answer.json()["state"] == "running"
     assert answer.json()["cancel_requested_at"] is not None
+    # A second time changes nothing.
+    assert client.put(f"/v1/jobs/{job_id}/cancellation").json() == answer.json()
 
 
 def test_cancelling_a_finished_job_changes_nothing(

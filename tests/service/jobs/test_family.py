@@ -234,6 +234,15 @@ def test_lists_show_parts_only_when_asked_for_them(
     assert listed(parent_id) == sorted(part_ids)
 
 
+def test_parts_do_not_count_among_the_jobs_that_a_client_may_have_unfinished(
+    database: Database, part_ids: list[str]
+) -> None:
+    with database.snapshot() as session:
+        # Like their job they came without a key.
+        assert repository.has_unfinished(session, None, 1)
+        assert not repository.has_unfinished(session, None, 2)
+
+
 def test_parts_are_deleted_with_their_job_and_not_alone(
     database: Database, parent_id: str, part_ids: list[str]
 ) -> None:

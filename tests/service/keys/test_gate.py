@@ -80,6 +80,15 @@ def test_a_right_prefix_with_a_wrong_secret_is_as_unknown_as_any_other(
     assert details[0]["detail"] == details[1]["detail"]
 
 
+@pytest.mark.parametrize("scheme", ["Basic", "Token", "vnce"])
+def test_a_key_is_sent_as_a_bearers(client: TestClient, make_key: MakeKey, scheme: str) -> None:
+    _, _, token = make_key()["Authorization"].partition(" ")
+    answer = client.get("/v1/jobs", headers={"Authorization": f"bearer {token}"})
+    assert answer.status_code == 200
+    answer = client.get("/v1/jobs", headers={"Authorization": f"{scheme} {token}"})
+    problem_of(answer, 401, "unauthenticated")
+
+
 @pytest.mark.parametrize("end", ["expires_at", "revoked_at"])
 def test_why_a_key_works_no_longer_is_not_told_to_who_has_only_its_prefix(
     client: TestClient, make_key: MakeKey, database: Database, end: str
