@@ -57,6 +57,7 @@ def test_fields_that_nobody_declared_stay_out() -> None:
         ("redis://:hunter2@broker:6379/0", "redis://:***@broker:6379/0"),
         ("postgresql+psycopg://vnce:hunter2@host/vnce", "postgresql+psycopg://vnce:***@host/vnce"),
         ("Authorization: Bearer hunter2", "Authorization: Bearer ***"),
+        ("the key vnce_0123456789ab_hunter2-X_Y", "the key vnce_0123456789ab_***"),
         ("{'authorization': 'Basic hunter2=='}", "{'authorization': 'Basic ***'}"),
     ],
 )
