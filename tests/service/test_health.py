@@ -2,9 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from redis.exceptions import ResponseError
 from sqlalchemy import text
 
 from service.database import Database
@@ -51,6 +53,19 @@ def test_broker_trouble_and_missing_processes_only_degrade(client: TestClient) -
         "workers": 0,
         "dispatchers": 0,
     }
+
+
+def test_a_broker_that_takes_no_messages_only_degrades(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(broker: Any, *arguments: Any) -> None:
+        raise ResponseError("OOM command not allowed")
+
+    monkeypatch.setattr("redis.Redis.llen", refuse)
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    assert (answer.json()["status"], answer.json()["broker"]) == ("degraded", "refusing")
+    assert "vnce_broker_up 0.0" in client.get("/metrics").text
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,17 @@ def test_no_more_messages_are_sent_than_there_are_places(
     assert send(everyone) == [jobs[2]]
 
 
+def test_a_job_whose_worker_was_lost_takes_its_own_place_again(
+    everyone: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    with everyone.transaction() as session:
+        assert leases.claim(session, job_id, lease_seconds=-1, most_running=1)
+    taken = claim(everyone, job_id, most=1)
+    assert taken is not None
+    assert taken.attempt == 2
+
+
 def test_jobs_of_others_pass_by_those_that_wait_for_a_place(
     everyone: Database, add_job: AddJob
 ) -> None:
