@@ -21,14 +21,22 @@ class Settings(BaseSettings):
     Every field is set by an environment variable: `database_url` by `VNCE_DATABASE_URL`.
     """
 
-    model_config = SettingsConfigDict(env_prefix="VNCE_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="VNCE_",
+        extra="ignore",
+        frozen=True,
+        # An error says which setting is wrong, and not what it is: it may be a secret.
+        hide_input_in_errors=True,
+    )
 
     database_url: str = Field(
         default="sqlite:///vnce-data/vnce.db",
         description="SQLAlchemy URL; sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/NAME.",
     )
     broker_url: str = Field(
-        default="redis://127.0.0.1:6379/0", description="Redis or Valkey URL of the job queue."
+        default="redis://127.0.0.1:6379/0",
+        pattern="^(redis|rediss|unix)://",
+        description="Redis or Valkey URL of the job queue.",
     )
 
     authentication: Authentication = Field(
