@@ -134,3 +134,8 @@ def test_requests_and_responses_share_no_object(document: dict[str, Any]) -> Non
 def test_every_code_has_a_status_and_a_title(code: ProblemCode) -> None:
     assert 400 <= KINDS[code].status <= 599
     assert KINDS[code].title
+
+
+def test_every_code_is_in_the_documentation() -> None:
+    documented = (COMMITTED.parent / "docs" / "http-api.md").read_text(encoding="utf-8")
+    assert [code for code in ProblemCode if f"`{code}`" not in documented] == []
