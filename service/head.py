@@ -15,14 +15,17 @@ class HeadMiddleware:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
+        has_ended = False
         with CancelScope() as answering:
 
             async def send_head(message: Message) -> None:
-                if message["type"] == "http.response.body":
+                nonlocal has_ended
+                if message["type"] != "http.response.body":
+                    await send(message)
+                elif not has_ended:  # what has no wait before its second piece sends that too
+                    has_ended = True
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
                     answering.cancel()
-                else:
-                    await send(message)
 
             inner = {**scope, "method": "GET"}
             try:
