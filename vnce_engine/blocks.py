@@ -5,11 +5,13 @@ data is then a product of a small matrix with a wide one. The last line is const
 the linear term and the log partition (see `TruncatedGaussian.augmented`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from vnce_engine.shelf import Shelf
 
 # Columns of a block: with d = 20 to 100 coordinates it then stays inside a level-two cache.
 BLOCK_WIDTH = 2048
@@ -31,7 +33,7 @@ class Block:
     """b rows of one class, data or noise, with k draws of their missing cells.
 
     The missing cells are packed, coordinate by coordinate, into vectors of length p. An E-step
-    overwrites `draws`, `cell_mean` and `log_ratio_offset`; all else stays as built.
+    overwrites `draws`, `cell_mean` and `log_ratio_offset` in place; all else stays as built.
     """
 
     is_noise: bool
@@ -48,7 +50,8 @@ class Block:
     """int32 (k, p), from 1 on: the uniforms of the draws in steps of 2^-31, to which Sobol points
     are exact; half as long as the uniforms themselves."""
     cell_mean: Tensor
-    """(p,): the mean under q of each missing cell."""
+    """(p,): the mean under q of each missing cell. In single precision for noise rows, of which
+    there are many: it is where their next sweep starts, and no more."""
     ceiling: Tensor
     """(d,): q's mu goes no higher, so that no draw runs away; see `mean_field`."""
     log_noise: Tensor
@@ -82,10 +85,23 @@ class Block:
             packed_column=column.to(torch.int16),
             counts=(~observed).sum(dim=0).tolist(),
             levels=(uniforms / _STEP).to(torch.int32).clamp_(min=1),
-            cell_mean=column_mean[coordinate],
+            cell_mean=column_mean.to(torch.float32 if is_noise else values.dtype)[coordinate],
             ceiling=ceiling,
             log_noise=log_noise,
             log_ratio_offset=values.new_zeros(num_draws, num_rows),
+        )
+
+    def laid_on(self, shelf: Shelf) -> "Block":
+        """Return the same block, its memory on a shelf."""
+        return replace(
+            self,
+            draws=shelf.lay(self.draws),
+            owner=shelf.lay(self.owner),
+            packed_column=shelf.lay(self.packed_column),
+            levels=shelf.lay(self.levels),
+            cell_mean=shelf.lay(self.cell_mean),
+            log_noise=shelf.lay(self.log_noise),
+            log_ratio_offset=shelf.lay(self.log_ratio_offset),
         )
 
     @property
@@ -102,7 +118,7 @@ class Block:
     @property
     def uniforms(self) -> Tensor:
         """(k, p), strictly between 0 and 1: what q's quantile functions map to draws."""
-        return self.levels.to(self.cell_mean.dtype).mul_(_STEP)
+        return self.levels.to(self.draws.dtype).mul_(_STEP)
 
     @property
     def num_draws(self) -> int:
@@ -141,7 +157,7 @@ class Block:
     def expected_rows(self, place: Cells) -> Tensor:
         """Return (d + 1, b): observed values, and the mean under q in the missing cells' place."""
         rows = self.draws[:, 0].clone()
-        rows.view(-1).scatter_(0, place.flat, self.cell_mean)
+        rows.view(-1).scatter_(0, place.flat, self.cell_mean.to(rows.dtype))
         return rows
 
     def fill(self, place: Cells, cells: Tensor) -> None:

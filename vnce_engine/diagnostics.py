@@ -46,7 +46,8 @@ def diagnose(
         largest_interaction=largest_interaction(precision, inverse_k0),
         num_rows=observations.num_rows,
         num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
-        num_missing=int((~observations.observed).sum()),
+        # A sum would make whole numbers of a table of truth values, eight times its size.
+        num_missing=observations.observed.numel() - int(observations.observed.count_nonzero()),
         num_draws=sample.num_draws,
         noise_ratio=sample.nu,
     )

@@ -112,7 +112,7 @@ def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) ->
     takes the draws' first-order error out of the objective.
     """
     if not block.cell_mean.numel():
-        block.log_ratio_offset = -block.log_noise.expand(block.num_draws, -1)
+        block.log_ratio_offset.copy_(-block.log_noise)
         zeros = block.log_noise.new_zeros
         return Completion(zeros(augmented.shape), zeros(block.num_rows), zeros(block.num_rows))
     factors = sweep(block, augmented, num_sweeps)
@@ -123,7 +123,7 @@ def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) ->
     log_normaliser = log_mass.add_(_log_root(augmented).index_select(0, place.coordinate))
     normaliser = _sum_by_row(block, place, log_normaliser) - block.log_noise
     squared = excess.add_(factors.alpha).square_()
-    block.log_ratio_offset = normaliser + 0.5 * _sum_by_row(block, place, squared)
+    block.log_ratio_offset.copy_(normaliser + 0.5 * _sum_by_row(block, place, squared))
     return _control_variates(block, augmented, log_nu, factors, normaliser)
 
 
@@ -132,7 +132,7 @@ def sweep(block: Block, augmented: Tensor, num_sweeps: int) -> Factors:
     factors = _swept(block, augmented, num_sweeps, _mean_near)
     if factors.reaches_tail():
         factors = _swept(block, augmented, num_sweeps, _mean_anywhere)
-    block.cell_mean = factors.mean
+    block.cell_mean.copy_(factors.mean)
     return factors
 
 
@@ -142,7 +142,7 @@ def _swept(
     """Return q after `num_sweeps` sweeps, group by group of columns."""
     place = block.cells()
     rows = block.expected_rows(place)
-    scaled_alpha, tail, mean = (torch.empty_like(block.cell_mean) for _ in range(3))
+    scaled_alpha, tail, mean = rows.new_empty(3, len(place.flat))
     root = augmented.diagonal().rsqrt()
     # A row of this times the others' means is the cell's alpha / √2.
     field = augmented * (math.sqrt(0.5) * root).unsqueeze(1)

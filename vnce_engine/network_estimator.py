@@ -65,12 +65,11 @@ class NetworkEstimator(BaseEstimator):
             raise ValueError(
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
+        warnings = column_warnings(transformed, names, may_be_negative=self._may_be_negative)
+        # A fit of a long table has other uses for the memory.
+        del table, transformed
         result = estimate(observations, _seed(self.random_state))
-        self._present(
-            result,
-            observations,
-            column_warnings(transformed, names, may_be_negative=self._may_be_negative),
-        )
+        self._present(result, observations, warnings)
         self.transform_ = str(transform)
         return self
 

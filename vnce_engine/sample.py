@@ -15,6 +15,7 @@ from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_str
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
+from vnce_engine.shelf import Shelf
 from vnce_engine.surface import Curvature
 from vnce_engine.symmetric_products import WeightedSquares, quadratics
 
@@ -153,13 +154,15 @@ def data_blocks(
     """
     width = max(1, BLOCK_WIDTH // num_draws)
     highest = ceiling(observations)
+    shelf = Shelf()
     blocks = []
     for owner in rows.split(width):
         values, observed = observations.values[owner], observations.observed[owner]
         num_missing = int((~observed).sum())
         draws = num_draws if num_missing else 1
         uniforms = _stratified_uniforms(draws, num_missing, generator).to(values.device)
-        blocks.append(_block(False, values, observed, uniforms, owner, noise, highest))
+        block = _block(False, values, observed, uniforms, owner, noise, highest)
+        blocks.append(block.laid_on(shelf))
     return blocks
 
 
@@ -176,13 +179,15 @@ def noise_blocks(
     evenly spread in the completed rows.
     """
     highest = ceiling(observations)
+    shelf = Shelf()
     blocks = []
     for owner in owners.split(BLOCK_WIDTH):
         uniforms = points(len(owner))
         observed = observations.observed[owner]
         cells = uniforms.mT[~observed.mT].unsqueeze(0)
         values = noise.sample(uniforms)
-        blocks.append(_block(True, values, observed, cells, owner, noise, highest))
+        block = _block(True, values, observed, cells, owner, noise, highest)
+        blocks.append(block.laid_on(shelf))
     return blocks
 
 

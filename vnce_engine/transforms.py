@@ -20,7 +20,10 @@ class Transform(StrEnum):
     LOG1P = "log1p"
 
     def forward(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the transformed values; raise `ValueError` if one is outside the domain."""
+        """Return the transformed values; raise `ValueError` if one is outside the domain.
+
+        "none" may return `x` itself.
+        """
         x = self._values(x)
         match self:
             case Transform.NONE:
@@ -35,7 +38,10 @@ class Transform(StrEnum):
                 assert_never(self)
 
     def inverse(self, y: ArrayLike) -> NDArray[np.float64]:
-        """Return the values on the original scale; raise `ValueError` if one is out of range."""
+        """Return the values on the original scale; raise `ValueError` if one is out of range.
+
+        "none" may return `y` itself.
+        """
         y = self._values(y)
         match self:
             case Transform.NONE:
@@ -50,7 +56,7 @@ class Transform(StrEnum):
                 assert_never(self)
 
     def _values(self, x: ArrayLike) -> NDArray[np.float64]:
-        values = np.array(x, dtype=np.float64)
+        values = np.asarray(x, dtype=np.float64)
         negative = values < 0
         if self is not Transform.NONE and negative.any():
             smallest = values[negative].min()
