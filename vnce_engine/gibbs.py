@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr, ndtri
 
@@ -115,20 +116,30 @@ def _write_excess(pull: FloatArray, survival: FloatArray, out: FloatArray) -> No
     out[:] = _excess(survival, -pull)
 
 
-def draw_conditional(pull: FloatArray, variance: float, uniforms: FloatArray) -> FloatArray:
-    """Return draws (n,) from the densities exp(-½ t²/variance + pull t) on t >= 0.
+def standard_draws(pull: FloatArray, uniforms: FloatArray) -> FloatArray:
+    """Return draws (n,), n at least 1, from the densities exp(-½ t² + pull t) on t >= 0.
 
-    `pull` (n,) is h_i - sum_{j != i} K_ij x_j, `variance` 1 / K_ii; `uniforms` (n,) are in [0, 1).
+    For x_i in units of 1 / √K_ii, `pull` (n,) is (h_i - sum_{j != i} K_ij x_j) / √K_ii. `uniforms`
+    (n,) are in [0, 1).
     """
-    sigma = math.sqrt(variance)
     # A survival probability of 0 would be a draw at infinity.
-    return sigma * _excess(np.maximum(uniforms, 2.0**-54), -sigma * pull)
+    survival = np.maximum(uniforms, 2.0**-54)
+    if not pull.min() >= -_TAIL_ALPHA:
+        return _excess(survival, -pull)
+    draws = np.empty_like(pull)
+    _write_body_excess(pull, survival, draws)
+    return np.maximum(draws, 0.0, out=draws)
 
 
 def conditional_means(mu: FloatArray, sigma: FloatArray) -> FloatArray:
     """Return the means of normals N(mu, sigma²) truncated to t >= 0; the arrays broadcast."""
-    hazard = math.sqrt(2 / math.pi) / erfcx(-mu / sigma / math.sqrt(2))
-    means: FloatArray = np.maximum(mu + sigma * hazard, 0.0)
+    scaled_alpha = torch.from_numpy(np.asarray(-math.sqrt(0.5) * mu / sigma))
+    # Where erfc does not underflow, it and an exponential take a quarter of erfcx's time.
+    if bool((scaled_alpha <= math.sqrt(0.5) * _TAIL_ALPHA).all()):
+        inverse_mills = torch.exp(-scaled_alpha.square()) / torch.erfc(scaled_alpha)
+    else:
+        inverse_mills = 1 / torch.special.erfcx(scaled_alpha)
+    means: FloatArray = np.maximum(mu + sigma * math.sqrt(2 / math.pi) * inverse_mills.numpy(), 0.0)
     return means
 
 

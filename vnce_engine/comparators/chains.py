@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vnce_engine.comparators.exponential import Moments, Parameters
-from vnce_engine.gibbs import conditional_means, draw_conditional, sweep
+from vnce_engine.gibbs import conditional_means, standard_draws, sweep
 
 FloatArray = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class CompletedTable:
         """Return chains of some rows (b,), at copies of the present states."""
         part = copy(self)
         part.state = self.state[:, rows]
-        part._missing = [np.flatnonzero(gaps) for gaps in self._is_missing[:, rows]]
         part._is_missing = self._is_missing[:, rows]
+        part._missing = [np.flatnonzero(gaps) for gaps in part._is_missing]
         return part
 
     def put(self, rows: NDArray[np.intp], part: "CompletedTable") -> None:
@@ -50,15 +50,18 @@ class CompletedTable:
 
     def sweep(self, parameters: Parameters, num_sweeps: int = 1) -> None:
         """Redraw every missing cell, `num_sweeps` times, given all other cells of its row."""
-        precision, linear = parameters.precision, parameters.linear
+        sigma = 1 / np.sqrt(np.diagonal(parameters.precision))
+        # Of the others' values, on a cell in units of its own standard deviation.
+        weights = -parameters.precision * sigma[:, np.newaxis]
+        np.fill_diagonal(weights, 0.0)
+        shifts = parameters.linear * sigma
         for _ in range(num_sweeps):
             for i, rows in enumerate(self._missing):
                 if not len(rows):
                     continue
-                pull = linear[i] - (precision[i] @ self.state)[rows]
-                pull += precision[i, i] * self.state[i, rows]
-                cells = draw_conditional(pull, 1 / precision[i, i], self._rng.random(len(rows)))
-                self.state[i, rows] = np.minimum(cells, self._ceiling[i])
+                pull = (weights[i] @ self.state)[rows] + shifts[i]
+                cells = standard_draws(pull, self._rng.random(len(rows)))
+                self.state[i, rows] = np.minimum(sigma[i] * cells, self._ceiling[i])
 
     def moments(self, centre: FloatArray | float = 0.0) -> Moments:
         """Return the statistics of the completed rows, measured from a centre (d, 1)."""

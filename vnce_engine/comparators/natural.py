@@ -37,6 +37,7 @@ _MAX_HALVINGS = 40
 # Added to the Fisher information's diagonal, as a share of it, where chains are few.
 _RIDGE = 1e-3
 _BURN_IN = 20
+# Between steps to few rows; those to many are short, and the chains follow them by one sweep.
 _SWEEPS = 2
 # Conjugate gradients end at this share of the gradient, as the next step's noise is larger.
 _CG_TOLERANCE = 0.05
@@ -44,7 +45,7 @@ _CG_ITERATIONS = 50
 # Chains: this many for each parameter, so that their covariance can be relied upon, and as many as
 # rows, within bounds.
 _CHAINS_PER_PARAMETER = 10
-_FEWEST_CHAINS, _MOST_CHAINS = 2_000, 20_000
+_FEWEST_CHAINS, _MOST_CHAINS = 2_000, 30_000
 # Rows that suffice until the gradient is all noise; then all rows are used.
 _FIRST_ROWS = 5_000
 # Steps compared with as many before them to see whether the gradient still falls.
@@ -156,6 +157,7 @@ class _Ascent:
         # Of the path: where the gradient began to fall to the level of its noise.
         self._settles_from = 0
         self._has_settled = False
+        # Iterates since the gradient was first noise, and the later half of them.
         self._num_iterates = 0
         self._late: list[FloatArray] = []
         self.path: list[float] = []
@@ -175,12 +177,16 @@ class _Ascent:
             if self._is_to_be_checked() and self.monte_carlo_share() <= options.tolerance:
                 break
             self.path.append(self._step())
-            if self._has_settled and self.is_finite:
+            if self._settles_from and self.is_finite:
                 self._average()
             progress.report(len(self.path) / options.max_steps, len(self.path), None)
 
     def _look_whether_settled(self) -> None:
-        """See whether the gradient is all noise: then all rows are taken, and at last averages."""
+        """See whether the gradient is all noise: then all rows are taken.
+
+        Averages begin there, where the optimum is near, and can be the estimate once the gradient
+        of all rows is noise.
+        """
         if not self._has_settled and not _still_falls(self.path[self._settles_from :]):
             self._has_settled = not self._use_all()
             self._settles_from = len(self.path)
@@ -266,9 +272,10 @@ class _Ascent:
 
     def _step(self) -> float:
         """Take a step; return the gain it seeks, half the gradient's squared natural length."""
-        self._model.sweep(self._theta, _SWEEPS)
+        num_sweeps = _SWEEPS if self._is_small() else 1
+        self._model.sweep(self._theta, num_sweeps)
         if not self._data.is_complete:
-            self._data.sweep(self._theta, _SWEEPS if self._is_small() else 1)
+            self._data.sweep(self._theta, num_sweeps)
         centre = self._centre[:, np.newaxis]
         slope = gradient(
             self._data.moments(centre),
