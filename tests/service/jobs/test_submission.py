@@ -1,5 +1,6 @@
 """A submission makes one job with everything it needs, or nothing."""
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,11 +9,15 @@ import pytest
 from sqlalchemy import func, select
 
 from service.database import Database
-from service.jobs import leases, lifecycle, outbox, submission
+from service.jobs import leases, lifecycle, outbox, planning, submission
 from service.jobs.records import JobRecord, JobState
+from service.jobs.specs import JobCreate
 from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.simulation import SimulationJobCreate
 from service.jobs.submission import SubmissionLimits, Submitter
+from service.jobs.vocabulary import SimulatedGraph
 from service.problems import ProblemCode, ProblemError
+from service.tenant_names import DEFAULT_TENANT
 
 AddDataset = Callable[..., str]
 TABLE = "a,b,c\n" + "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))
@@ -27,9 +32,7 @@ def request(dataset_id: str, **choices: Any) -> EstimationJobCreate:
     )
 
 
-def submit(
-    database: Database, body: EstimationJobCreate, key: str | None = None
-) -> tuple[JobRecord, bool]:
+def submit(database: Database, body: JobCreate, key: str | None = None) -> tuple[JobRecord, bool]:
     return submission.accept(database, body, LIMITS, NOBODY, key)
 
 
@@ -166,3 +169,34 @@ def test_twenty_simultaneous_submissions_under_one_key_make_one_job(
     assert count_jobs(database) == 1
     with database.transaction() as session:
         assert len(outbox.pending(session, 10)) == 1
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("seed", [7, 8], ids=["same body", "another body"])
+def test_of_two_submissions_that_both_found_no_job_one_makes_it(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    # SQLite's writers come one by one, and the second finds the first one's job.
+    database = Database(postgres_url).of(DEFAULT_TENANT)
+    bodies = [
+        SimulationJobCreate(kind="simulation", graph=SimulatedGraph.RING, seed=number)
+        for number in (7, seed)
+    ]
+    plan, both = planning.plan, threading.Barrier(2, timeout=10)
+
+    def plan_with_the_other(*arguments: Any) -> Any:
+        both.wait()
+        return plan(*arguments)
+
+    monkeypatch.setattr(planning, "plan", plan_with_the_other)
+    with ThreadPoolExecutor(2) as pool:
+        answers = [pool.submit(submit, database, body, "k") for body in bodies]
+    refused = [answer.exception() for answer in answers if answer.exception()]
+    made = [answer.result() for answer in answers if not answer.exception()]
+    assert sum(is_new for _, is_new in made) == 1
+    assert len({job.id for job, _ in made}) == 1
+    codes = [error.code for error in refused if isinstance(error, ProblemError)]
+    assert codes == ([] if seed == 7 else [ProblemCode.IDEMPOTENCY_KEY_REUSED])
+    assert len(refused) == len(codes)
+    assert count_jobs(database) == 1
+    database.dispose()
