@@ -1,8 +1,10 @@
 """Requests made from the specification, one by one and in chains, are answered as it says.
 
-A longer run against a service that also does the jobs (`vnce serve`):
-`schemathesis run http://127.0.0.1:8000/openapi.json --exclude-operation-id follow_job
---exclude-checks positive_data_acceptance,ensure_resource_availability`.
+A longer run against a service that also does the jobs, `vnce serve --require-keys`, with a key of
+all scopes; a revoked key stays in the list, and chains take the key for one of their own making:
+`schemathesis run http://127.0.0.1:8000/openapi.json -H "Authorization: Bearer $KEY"
+--exclude-operation-id follow_job --exclude-checks
+positive_data_acceptance,ensure_resource_availability,use_after_free,ignored_auth`.
 """
 
 from collections import Counter
