@@ -21,10 +21,7 @@ _FAR, _NEAR = 1000.0, 40.0
 def lowered(observations: Observations) -> tuple[Observations, Tensor | None]:
     """Return the table with far columns moved down, and by how much (d,); None if none is far."""
     values, observed = observations.values, observations.observed
-    counts = observed.sum(dim=0).clamp(min=1)
-    mean = values.sum(dim=0) / counts
-    spread = (torch.where(observed, values - mean, 0.0).square().sum(dim=0) / counts).sqrt()
-    lowest = torch.where(observed, values, torch.inf).min(dim=0).values
+    spread, lowest = observations.moments()[1].sqrt(), observations.lowest()
     is_far = (lowest > _FAR * spread) & (spread > 0) & lowest.isfinite()
     if not is_far.any():
         return observations, None

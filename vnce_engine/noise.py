@@ -31,13 +31,9 @@ class ProductTruncatedNormal:
         `truncated_normal.match_moments`). Raises `ValueError` naming the first column (counted
         from 0) that has no two different observed values, or a negative one.
         """
-        values, observed = observations.values, observations.observed
-        counts = observed.sum(dim=0)
-        mean = values.sum(dim=0) / counts.clamp(min=1)
-        deviations = torch.where(observed, values - mean, 0.0)
-        variance = deviations.square().sum(dim=0) / counts.clamp(min=1)
+        mean, variance = observations.moments()
         _refuse_columns(variance <= 0, "needs at least two different observed values")
-        _refuse_columns((values < 0).any(dim=0), "has a negative value")
+        _refuse_columns((observations.values < 0).any(dim=0), "has a negative value")
         return cls(*truncated_normal.match_moments(mean, variance))
 
     def mean(self) -> Tensor:

@@ -1,5 +1,6 @@
 """A table of numbers with holes, as values and a mask of what was observed."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from vnce_engine.checks import as_array
 
 # Rows that a fit needs at least: fewer cannot be dealt to three folds that each say something.
 MIN_ROWS = 6
+# Rows whose passing results are in memory at once.
+_PART_ROWS = 16_384
 
 
 class Pattern(NamedTuple):
@@ -61,6 +64,31 @@ class Observations:
     def num_columns(self) -> int:
         """The number of columns, d."""
         return self.values.shape[1]
+
+    def counts(self) -> Tensor:
+        """Return int64 (d,): the number of observed cells of each column."""
+        return torch.stack([part.sum(dim=0) for part in self.observed.split(_PART_ROWS)]).sum(dim=0)
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Return mean and variance (d,) of each column's observed cells; 0 where there are none."""
+        counts = self.counts().clamp(min=1)
+        mean = self.values.sum(dim=0) / counts
+        squares = [
+            torch.where(observed, values - mean, 0.0).square().sum(dim=0)
+            for values, observed in self._parts()
+        ]
+        return mean, torch.stack(squares).sum(dim=0) / counts
+
+    def lowest(self) -> Tensor:
+        """Return the lowest observed value (d,) of each column; infinity where there is none."""
+        parts = [
+            torch.where(observed, values, torch.inf).min(dim=0).values
+            for values, observed in self._parts()
+        ]
+        return torch.stack(parts).min(dim=0).values
+
+    def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return zip(self.values.split(_PART_ROWS), self.observed.split(_PART_ROWS), strict=True)
 
     def to(self, device: torch.device) -> "Observations":
         """Return the table on a device."""

@@ -177,18 +177,16 @@ def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
     """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
     has_any = observations.observed.any(dim=1)
     values, observed = observations.values[has_any], observations.observed[has_any]
-    scale = (values.square().sum(dim=0) / observed.sum(dim=0)).sqrt()
-    return Observations(values / scale, observed), scale
+    counts = Observations(values, observed).counts()
+    scale = torch.linalg.vector_norm(values, dim=0) / counts.sqrt()
+    return Observations(values.div_(scale), observed), scale
 
 
 def inverse_k0(scaled: Observations, linear: str) -> Tensor:
     """Return 1 / k0 (d,) of `scaled_columns`: mean(x²), or var(x) where h accounts for the mean."""
-    values, observed = scaled.values, scaled.observed
     if linear == "zero":
-        return values.new_ones(scaled.num_columns)
-    counts = observed.sum(dim=0)
-    mean = values.sum(dim=0) / counts
-    return ((values - mean) * observed).square().sum(dim=0) / counts
+        return scaled.values.new_ones(scaled.num_columns)
+    return scaled.moments()[1]
 
 
 def num_parameters(num_columns: int, num_edges: int | None = None) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from vnce_engine import observations as observations_module
 from vnce_engine.observations import Observations
 
 
@@ -82,3 +83,23 @@ def test_an_infinity_is_refused_with_its_cell(table, infinity):
 def test_a_table_has_two_dimensions(shape):
     with pytest.raises(ValueError, match="must have two dimensions"):
         Observations.from_array(np.zeros(shape))
+
+
+@pytest.mark.parametrize("rows_at_once", [2, 100])
+def test_columns_have_the_same_figures_by_any_parts_of_the_rows(table, rows_at_once, monkeypatch):
+    monkeypatch.setattr(observations_module, "_PART_ROWS", rows_at_once)
+    observations = Observations.from_array(table)
+
+    mean, variance = observations.moments()
+
+    assert observations.counts().tolist() == [4, 2, 4]
+    assert mean.tolist() == pytest.approx(np.nanmean(table, axis=0).tolist())
+    assert variance.tolist() == pytest.approx(np.nanvar(table, axis=0).tolist())
+    assert observations.lowest().tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_column_without_a_cell_has_zero_moments_and_no_lowest_value():
+    observations = Observations.from_array([[math.nan, 1.0], [math.nan, 3.0]])
+
+    assert [moment[0].item() for moment in observations.moments()] == [0.0, 0.0]
+    assert observations.lowest().tolist() == [math.inf, 1.0]
