@@ -34,6 +34,9 @@ FloatArray = NDArray[np.float64]
 # Most log likelihood, in nats a row to second order, that one step may seek to gain.
 _TRUST = 0.5
 _MAX_HALVINGS = 40
+# A step halved more often than this is held at the limit; where most are, iterates agree with each
+# other because they cannot move.
+_MOST_HALVINGS_OF_A_FREE_STEP = 3
 # Added to the Fisher information's diagonal, as a share of it, where chains are few.
 _RIDGE = 1e-3
 _BURN_IN = 20
@@ -59,7 +62,7 @@ _OVER_RELAXATION = 1.5
 
 _AT_THE_LIMIT = (
     "Steps ended where K would not have stayed safely positive definite, so that no maximum was "
-    "reached. Try a `penalty`."
+    "reached. Try a stronger `penalty`."
 )
 
 
@@ -87,8 +90,7 @@ def fit_by_natural_gradient(
         ascent.climb(options, progress)
         if not ascent.is_finite:
             status, message = FitStatus.NON_FINITE, _non_finite(ascent.path)
-        # Iterates that cannot move agree with each other, but on no maximum.
-        elif ascent.num_refused:
+        elif ascent.is_at_the_limit:
             message = _AT_THE_LIMIT
         elif ascent.monte_carlo_share() <= options.tolerance:
             status = FitStatus.CONVERGED
@@ -104,7 +106,7 @@ def fit_by_natural_gradient(
         gradient_norm=ascent.gradient_norm,
         num_draws=ascent.num_averaged,
         message=message,
-        warnings=_limit_warnings(ascent.num_refused, len(ascent.path)),
+        warnings=_limit_warnings(ascent),
     )
 
 
@@ -116,15 +118,16 @@ def _start(table: ScaledTable) -> Parameters:
     return Parameters(np.diag(precision), precision * np.nanmean(table.X, axis=0))
 
 
-def _limit_warnings(num_refused: int, num_steps: int) -> tuple[FitWarning, ...]:
-    if not num_refused:
+def _limit_warnings(ascent: "_Ascent") -> tuple[FitWarning, ...]:
+    if not ascent.is_at_the_limit:
         return ()
     return (
         FitWarning(
             "definiteness-limit",
-            f"{num_refused} of {num_steps} steps could not be taken, however short: K would not "
-            "have stayed safely positive definite, which Gibbs sampling needs. The likelihood may "
-            "rise beyond that limit, and the estimates lie where the steps ended. Try a `penalty`.",
+            f"Of {ascent.num_held} of {len(ascent.path)} steps hardly anything could be taken, or "
+            "nothing: K would not have stayed safely positive definite, as this method keeps it. "
+            "The likelihood may rise beyond that limit, where K is indefinite, and the estimates "
+            "lie where the steps ended. Try a stronger `penalty`.",
         ),
     )
 
@@ -163,7 +166,7 @@ class _Ascent:
         self.path: list[float] = []
         self.gradient_norm = math.nan
         self.is_finite = True
-        self.num_refused = 0
+        self.num_held = 0
 
     def climb(self, options: NaturalOptions, progress: Progress) -> None:
         """Take steps until the estimate is settled, steps run out or the gradient is no number."""
@@ -201,6 +204,11 @@ class _Ascent:
         del self._late[: len(self._late) - self.num_averaged]
 
     @property
+    def is_at_the_limit(self) -> bool:
+        """Whether hardly anything of most steps could be taken, as K stays definite."""
+        return 2 * self.num_held > len(self.path)
+
+    @property
     def num_averaged(self) -> int:
         """The number of iterates that the estimate is the average of."""
         return self._num_iterates - self._num_iterates // 2
@@ -216,7 +224,7 @@ class _Ascent:
         has_all = self._data.state.shape[1] == len(self._table.X)
         counts = [
             *(self._num_burnt, self._settles_from, self._has_settled, has_all),
-            *(self._num_iterates, self.num_refused, self.is_finite),
+            *(self._num_iterates, self.num_held, self.is_finite),
         ]
         size = self._coordinates.size
         return [
@@ -234,7 +242,7 @@ class _Ascent:
         """Have what `state` returned."""
         counts, path, precision, linear, late, chains, cells, generator = state
         self._num_burnt, self._settles_from, settled, has_all, *others = counts.tolist()
-        self._num_iterates, self.num_refused, finite = others
+        self._num_iterates, self.num_held, finite = others
         self._has_settled, self.is_finite = bool(settled), bool(finite)
         self.gradient_norm, *self.path = path.tolist()
         self._theta = Parameters(precision.numpy(), linear.numpy())
@@ -325,14 +333,16 @@ class _Ascent:
         return np.asarray(direction, dtype=np.float64)
 
     def _move(self, direction: Parameters, size: float) -> None:
-        """Take the step, as short as K needs to stay definite; count it if that is none at all."""
-        for _ in range(_MAX_HALVINGS):
+        """Take the step, as short as K needs to stay definite; count it if it is hardly any."""
+        num_halvings = 0
+        while num_halvings < _MAX_HALVINGS:
             moved = self._theta.plus(direction, size)
             if moved.is_definite():
                 self._theta = moved
-                return
+                break
             size *= 0.5
-        self.num_refused += 1
+            num_halvings += 1
+        self.num_held += num_halvings > _MOST_HALVINGS_OF_A_FREE_STEP
 
 
 def _still_falls(gains: list[float]) -> bool:

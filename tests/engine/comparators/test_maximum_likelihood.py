@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
+from vnce_engine.comparators import natural
 from vnce_engine.comparators.estimators import TruncatedGaussianMLE
 from vnce_engine.comparators.exponential import Coordinates, Parameters
+from vnce_engine.experiments.graph_recovery import simulate
 from vnce_engine.result import FitStatus
 from vnce_engine.simulate import sample_truncated_gaussian
 
@@ -189,3 +191,30 @@ def test_steps_that_no_definite_k_allows_are_told_of_and_are_no_convergence() ->
     assert "no maximum was reached" in stuck.message_
     held = TruncatedGaussianMLE(penalty=30.0, penalty_kind="ridge", random_state=0).fit(X)
     assert "definiteness-limit" not in {warning.code for warning in held.warnings_}
+
+
+def test_steps_of_which_hardly_anything_is_taken_are_no_convergence_either() -> None:
+    # The truth's smallest scaled eigenvalue is .13, the likelihood's maximum lies at -.05: no step
+    # is refused, but most are halved until the iterates agree with each other.
+    _, X = simulate("ring", 0.0, 101)
+    pinned = TruncatedGaussianMLE(random_state=0).fit(X)
+    assert 0 < pinned.diagnostics_.smallest_eigenvalue < 0.05
+    assert not pinned.converged_
+    assert "definiteness-limit" in {warning.code for warning in pinned.warnings_}
+    free = TruncatedGaussianMLE(penalty=1.0, random_state=0).fit(X)
+    assert free.diagnostics_.smallest_eigenvalue > 0.1
+    assert free.converged_
+
+
+def test_rows_of_a_long_table_settle_by_fewer_steps_than_the_sum_of_both_stages(
+    monkeypatch,
+) -> None:
+    # 200 first rows stand for 5,000. Both stages need sixteen steps to tell noise from a fall, and
+    # an average forty iterates: those of the second stage's sixteen are among them.
+    monkeypatch.setattr(natural, "_FIRST_ROWS", 200)
+    K = np.array([[1.0, 0.3], [0.3, 1.0]])
+    X = sample_truncated_gaussian(K, 2000, np.random.default_rng(4))
+    model = TruncatedGaussianMLE(random_state=0, tol=0.9).fit(X)
+    assert model.converged_
+    assert model.diagnostics_.num_draws == 20
+    assert model.n_iter_ < 16 + 16 + 40
