@@ -1,6 +1,7 @@
 """Connections: how many a process keeps, and for how long one may leave it waiting."""
 
 import logging
+import socket
 from asyncio import BaseTransport, TimerHandle, Transport
 from contextlib import suppress
 from typing import Any, cast
@@ -17,6 +18,8 @@ from service.problems import MEDIA_TYPE, ProblemCode, problem_document
 CROWDED = "crowded"
 # So many beyond it are told so, and probes by them are answered; those that follow are cut off.
 RESERVE = 100
+# What a connection has taken is seen here once so little is left of it that is not yet on its way.
+UNSENT_BYTES = 2**16
 
 logger = logging.getLogger("service")
 
@@ -42,6 +45,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: BaseTransport) -> None:
         """Take a connection, or cut it off where there are too many."""
         super().connection_made(cast(Transport, transport))  # as uvicorn has its type
+        _keep_little_in_the_system(self.transport)
         num_beyond = len(self.connections) - self.max_connections
         if num_beyond > RESERVE:
             self.transport.abort()
@@ -119,3 +123,14 @@ class BoundedConnection(H11Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _keep_little_in_the_system(transport: Transport) -> None:
+    """Have the system take only what it may soon send, so that slow readers are seen to read.
+
+    By itself it takes megabytes, and asks for more when a third of them is gone: for a reader of
+    50 kB a second that is longer than a silence. How fast others are sent to stays as it is.
+    """
+    connection = transport.get_extra_info("socket")
+    if connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
