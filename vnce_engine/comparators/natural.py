@@ -5,8 +5,8 @@ the model (Rhodes and Gutmann, 2019, Eq. 3), both from persistent Gibbs chains (
 latter with each coordinate averaged out given the others (`ModelChains.expected_moments`). A step
 solves with the statistics' covariance under the model, the Fisher information of complete data
 (Amari, 1998): with missing cells, the scoring step inside EM. Steps stay within a trust region and
-keep K positive definite, which Gibbs sampling needs. Where the gradient is all noise the iterates
-are averaged, until what Monte Carlo adds to their variance is a small share of it.
+keep K positive definite, so that chains mix. Where the gradient is all noise the iterates are
+averaged, until what Monte Carlo adds to their variance is a small share of it.
 
 Where h is free, rows are measured from the columns' means: steps in K then leave the means alone.
 From zero, columns many spreads away make x and xxᵀ nearly the same statistic, and no step that the
