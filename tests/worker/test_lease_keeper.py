@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from service import logs
 from service.database import Database
@@ -198,6 +199,29 @@ def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
     with make_keeper(claim=stale, checkpoint_seconds=0.01) as keeper:
         time.sleep(0.02)
         keeper.report(replace(step(0.25), journal=Journal()))
+        wait_for(lambda: keeper.stop_reason is StopReason.LEASE_LOST)
+    with database.snapshot() as session:
+        assert checkpoints.load(session, claim.job_id, versions().vnce) is None
+
+
+def test_a_lease_that_is_lost_after_its_heartbeat_leaves_no_checkpoint_either(
+    make_keeper: MakeKeeper, claim: Claim, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heartbeat = leases.heartbeat
+    num_beats = 0
+
+    def lose_before_the_second(session: Session, *arguments: Any) -> leases.Heartbeat:
+        nonlocal num_beats
+        num_beats += 1
+        if num_beats == 2:  # that by which a checkpoint is stored
+            assert leases.release(session, claim.job_id, claim.token)
+        return heartbeat(session, *arguments)
+
+    monkeypatch.setattr(leases, "heartbeat", lose_before_the_second)
+    keeper = make_keeper(checkpoint_seconds=1e-6)
+    # So its first heartbeat has a checkpoint to store.
+    keeper.report(replace(step(0.5), journal=Journal()))
+    with keeper:
         wait_for(lambda: keeper.stop_reason is StopReason.LEASE_LOST)
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) is None
