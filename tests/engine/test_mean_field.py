@@ -6,13 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import logsigmoid
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import Block
 from vnce_engine.mean_field import complete, log_ratios, sweep
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
-from vnce_engine.sample import data_blocks
+from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_points
 
 NUM_ROWS = 30
 
@@ -124,6 +125,16 @@ def test_a_factor_far_in_the_tail_has_its_mean_mass_and_draws() -> None:
     assert torch.isfinite(completion.control).all()
 
 
+def test_means_that_drive_each_other_up_for_ever_stop_at_twice_the_largest_observed_value() -> None:
+    observations, augmented = some_observations(), some_augmented()
+    augmented[0, 1] = augmented[1, 0] = -10.0  # K is indefinite: both want to be infinite together
+    factors = sweep(block_of(observations), augmented, 100)
+    highest = 2 * observations.values.max(dim=0).values[factors.place.coordinate]
+    rounding = 1 + 1e-12
+    assert (factors.mu <= rounding * highest).all()
+    assert (factors.mu > highest / rounding).any()
+
+
 def test_one_missing_cell_has_its_exact_posterior_after_one_sweep() -> None:
     values = torch.tensor([[0.8, 0.0, 0.3, 1.1]] * 8, dtype=torch.float64)
     observed = torch.tensor([True, False, True, True]).repeat(8, 1)
@@ -154,6 +165,28 @@ def test_control_variates_have_mean_zero() -> None:
     standard_error = stacked.std(dim=0) / math.sqrt(len(controls))
     # 15 different entries: 5 standard errors are passed by chance once in 100,000 runs.
     assert (mean.abs() <= 5 * standard_error + 1e-12).all()
+
+
+def test_a_held_out_objective_varies_less_with_its_draws_than_its_terms_do() -> None:
+    observations, augmented = some_observations(), some_augmented()
+    log_nu, own, controlled = math.log(1.0), [], []
+    for seed in range(60):
+        block = block_of(observations, seed)
+        sample = ContrastiveSample((block,), (_noise_of(observations),))
+        controlled.append(float(sample.held_out_objective(augmented, NUM_ROWS).sum()))
+        terms = logsigmoid(log_ratios(block, augmented) - log_nu).mean(dim=0)
+        own.append(float(terms.sum()))
+    # The noise block is the same every time. Of 60 variances each, the logarithm of the ratio has
+    # the standard error √(4 / 59) = .26: three of them are less than the factor of 2.5 asked for.
+    assert np.var(controlled) < 0.4 * np.var(own)
+
+
+def _noise_of(observations: Observations) -> Block:
+    """Return noise rows, one a data row and the same at every call."""
+    noise = ProductTruncatedNormal.fit(observations)
+    points = noise_points(4, "sobol", torch.Generator().manual_seed(9), torch.device("cpu"))
+    (block,) = noise_blocks(observations, torch.arange(NUM_ROWS), noise, points)
+    return block
 
 
 def test_complete_rows_need_no_control() -> None:

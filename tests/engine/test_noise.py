@@ -124,6 +124,12 @@ def test_uniforms_lie_strictly_inside_the_interval(n, d):
         assert (uniforms < 1).all()
 
 
+def test_sobol_points_are_the_middles_of_their_steps_of_which_the_first_begins_at_zero():
+    steps = sobol_uniforms(1000, 20, seed=0) * 2**31
+
+    assert torch.equal(steps % 2, torch.ones(1000, 20, dtype=torch.float64))
+
+
 def test_sobol_points_fill_every_stratum_of_each_coordinate_evenly():
     points = sobol_uniforms(256, 30, seed=7)
 

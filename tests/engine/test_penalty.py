@@ -28,6 +28,11 @@ def test_a_ridge_is_half_the_sum_of_squared_interactions_and_the_diagonal_s_disp
     assert value(PenaltyKind.RIDGE) == pytest.approx(PER_ROW * expected, rel=1e-12)
 
 
+def test_a_centred_ridge_of_one_pair_is_the_diagonal_s_dispersion_four_times_as_strong() -> None:
+    # One interaction is its own mean, so that nothing of it is shrunk.
+    assert value(PenaltyKind.CENTRED_RIDGE) == pytest.approx(PER_ROW / 2 * DISPERSION, rel=1e-12)
+
+
 def test_the_adaptive_penalty_is_logarithmic_beyond_a_twentieth() -> None:
     pair = STRENGTH * 0.05**2 / 2 * math.log(1 + KAPPA_SQUARED / 0.05**2)
     expected = pair + 0.25 / 2 * DISPERSION

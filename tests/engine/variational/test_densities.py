@@ -126,6 +126,15 @@ def test_independent_gaussian_noise_has_the_marginals_of_its_columns() -> None:
     np.testing.assert_allclose(noise.log_prob(rows).numpy(), expected, rtol=1e-12)
 
 
+def test_isotropic_noise_has_the_variance_it_is_given_in_every_column() -> None:
+    noise = GaussianNoise.isotropic(4.0, 2)
+    expected = stats.norm(0.0, 2.0).logpdf(FULL.numpy()).sum(axis=1)
+    np.testing.assert_allclose(noise.log_prob(FULL).numpy(), expected, rtol=1e-13)
+    # The normal's quantile at Phi(1) is one standard deviation.
+    uniforms = torch.full((1, 2), float(stats.norm.cdf(1.0)), dtype=torch.float64)
+    np.testing.assert_allclose(noise.sample(uniforms).numpy(), [[2.0, 2.0]], rtol=1e-13)
+
+
 def test_gaussian_noise_is_sampled_with_its_mean_and_covariance() -> None:
     noise = GaussianNoise(torch.from_numpy(MEAN), torch.from_numpy(np.linalg.cholesky(COVARIANCE)))
     n = 20_000

@@ -1,0 +1,50 @@
+"""Missing cells as chains: how far they go, and that each sampler redraws those of its batch."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from vnce_engine.comparators.chains import CompletedTable
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.result import ScaledTable
+from vnce_engine.comparators.stochastic import ChainsFromData, PersistentChains, Sampler
+from vnce_engine.penalty import Penalty, PenaltyKind
+
+
+def table_with_holes() -> ScaledTable:
+    rng = np.random.default_rng(3)
+    X = np.abs(rng.normal(size=(150, 3)))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[np.isnan(X).all(axis=1), 0] = 1.0
+    none = Penalty(0.0, PenaltyKind.RIDGE, torch.ones(3, dtype=torch.float64), len(X))
+    return ScaledTable(X, False, none, rng)
+
+
+def test_a_cell_goes_no_higher_than_twice_its_columns_largest_observed_value() -> None:
+    table = table_with_holes()
+    chains = CompletedTable(table.X, table.rng)
+    # The first two columns drive each other up: without a ceiling their cells would never stop.
+    K = np.array([[1.0, -3.0, 0.0], [-3.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    chains.sweep(Parameters(K, np.zeros(3)), 50)
+    highest = 2 * np.nanmax(table.X, axis=0)
+    assert (chains.state <= highest[:, np.newaxis]).all()
+    assert (chains.state == highest[:, np.newaxis])[:2].any(axis=1).all()
+
+
+@pytest.mark.parametrize("make", [ChainsFromData, PersistentChains])
+def test_contrastive_divergence_redraws_the_missing_cells_of_its_batch_and_no_others(
+    make: Callable[[ScaledTable, int], Sampler],
+) -> None:
+    table = table_with_holes()
+    sampler = make(table, 1)
+    before = sampler.state()[0].clone()
+    rows = np.arange(0, 150, 2)
+    sampler.sample(rows, Parameters(np.eye(3), np.zeros(3)))
+    is_missing = np.isnan(table.X.T)
+    of_batch = np.zeros_like(is_missing)
+    of_batch[:, rows] = is_missing[:, rows]
+    has_moved = (sampler.state()[0] != before).numpy()
+    # A redrawn cell is another number with probability one.
+    np.testing.assert_array_equal(has_moved, of_batch[is_missing])
