@@ -63,7 +63,7 @@ def recovery() -> Drawn:
     experiment = GraphRecovery(
         fractions=(0.0, 0.5),
         num_data_sets=2,
-        estimators=("nce-mean", "nce-drop"),
+        estimators=("nce-drop", "nce-mean"),
         num_columns=5,
         num_rows=40,
     )
@@ -103,6 +103,17 @@ def test_recovery_names_estimators_by_their_titles(recovery: Drawn) -> None:
     written = recovery.texts()
     assert {"NCE, mean-filled", "NCE, complete rows"} <= set(written)
     assert "Medians and quartiles over 2 data sets; the dotted line is chance." in written
+
+
+def test_recovery_draws_relatives_side_by_side_and_the_first_of_them_thickest(
+    recovery: Drawn,
+) -> None:
+    written = recovery.texts()
+    assert written.index("NCE, mean-filled") < written.index("NCE, complete rows")
+    figure = Figure()
+    graph_recovery.draw(figure, recovery.rows, recovery.experiment.summarise(recovery.rows))
+    widths = [line.lines[0].get_linewidth() for line in figure.axes[0].containers]
+    assert widths[0] > max(widths[1:])
 
 
 def test_recovery_has_no_panel_of_times_without_a_clock(recovery: Drawn) -> None:

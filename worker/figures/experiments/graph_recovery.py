@@ -24,6 +24,8 @@ _MEASURES = (
 _CHANCE = 0.5
 # Bars of estimators stand this far apart, in per cent of missing cells, so that all can be seen.
 _SPREAD = 2.4
+# The first of many estimators is the one that the others are compared with.
+_FIRST_LOOK: Mapping[str, Any] = {"linewidth": 3.0, "markersize": 7, "zorder": 4}
 
 Line = Mapping[str, Scalar]
 
@@ -34,7 +36,8 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
     lines = [dict(zip(medians.columns, row, strict=True)) for row in medians.rows]
     measures = [measure for measure in _MEASURES if numbers(lines, measure[0])]
     graphs = list(dict.fromkeys(str(line["graph"]) for line in lines))
-    names = list(dict.fromkeys(str(line["estimator"]) for line in lines))
+    compared = {str(line["estimator"]) for line in lines}
+    names = [name for name in ESTIMATORS if name in compared]  # relatives side by side
     width, height = _PANEL_INCHES
     figure.set_size_inches(width * len(graphs), height * len(measures))
     panels = figure.subplots(
@@ -74,7 +77,7 @@ def _draw_measure(axes: Axes, lines: Sequence[Line], names: Sequence[str], colum
             label=ESTIMATORS[name].title,
             capsize=2,
             elinewidth=0.9,
-            **LINE_LOOKS[place % len(LINE_LOOKS)],
+            **{**LINE_LOOKS[place % len(LINE_LOOKS)], **(_FIRST_LOOK if place == 0 else {})},
         )
     if column.startswith("auc"):
         axes.axhline(_CHANCE, color=QUIET, linewidth=0.8, linestyle=":")
