@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from service.blobs import BlobRecord
 from service.clock import now
-from service.database import UNHEARD_SECONDS, UNREACHABLE, Database
+from service.database import LOCK_SECONDS, UNHEARD_SECONDS, UNREACHABLE, Database
 from service.jobs.records import JobRecord
 
 
@@ -187,6 +187,10 @@ def test_a_transaction_that_is_forgotten_lets_go_of_its_locks(postgres_url: str)
 
 @pytest.mark.integration
 def test_nobody_waits_for_ever_for_what_another_holds(postgres_url: str) -> None:
+    usual = Database(postgres_url)
+    with usual.snapshot() as session:
+        assert session.scalar(text("SHOW lock_timeout")) == f"{LOCK_SECONDS}s"
+    usual.dispose()
     database = Database(f"{postgres_url}?options=-c%20lock_timeout%3D200")
     lock = select(func.pg_advisory_xact_lock(1))
 
@@ -205,9 +209,17 @@ def test_nobody_waits_for_ever_for_what_another_holds(postgres_url: str) -> None
 @pytest.mark.integration
 def test_a_database_that_has_become_a_standby_is_away(postgres_url: str) -> None:
     database = Database(f"{postgres_url}?options=-c%20default_transaction_read_only%3Don")
-    assert blob_ids(database) == []
+
+    def connection() -> int | None:
+        with database.snapshot() as session:
+            return session.scalar(select(func.pg_backend_pid()))
+
+    before = connection()
+    assert connection() == before
     with pytest.raises(UNREACHABLE, match="read-only transaction"):
         add_blob(database, "one")
+    # By another connection one may reach the next primary.
+    assert connection() != before
     database.dispose()
 
 
