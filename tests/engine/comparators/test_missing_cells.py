@@ -9,7 +9,12 @@ import torch
 from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ScaledTable
-from vnce_engine.comparators.stochastic import ChainsFromData, PersistentChains, Sampler
+from vnce_engine.comparators.stochastic import (
+    ChainsFromData,
+    FreshChains,
+    PersistentChains,
+    Sampler,
+)
 from vnce_engine.penalty import Penalty, PenaltyKind
 
 
@@ -48,3 +53,27 @@ def test_contrastive_divergence_redraws_the_missing_cells_of_its_batch_and_no_ot
     has_moved = (sampler.state()[0] != before).numpy()
     # A redrawn cell is another number with probability one.
     np.testing.assert_array_equal(has_moved, of_batch[is_missing])
+
+
+def test_monte_carlo_likelihood_draws_missing_cells_under_the_present_estimate() -> None:
+    table = table_with_holes()
+    sampler = FreshChains(table, num_draws=2, burn_in=3, thinning=1)
+    # Half-normals of mean square 1e-8: next to the observed cells' squares the drawn ones are 0.
+    narrow = Parameters(1e8 * np.eye(3), np.zeros(3))
+    data, _ = sampler.sample(np.arange(150), narrow)
+    observed = np.nansum(table.X**2, axis=0) / 150
+    # No half-normal of 135 goes beyond ten standard deviations in a billion years of runs.
+    np.testing.assert_allclose(np.diagonal(data.second), observed, rtol=0, atol=100 * 1e-8)
+
+
+def test_monte_carlo_likelihood_averages_the_model_over_all_its_draws() -> None:
+    table = table_with_holes()
+    theta = Parameters(np.eye(3), np.zeros(3))
+    variances = []
+    for num_draws in (1, 5):
+        sampler = FreshChains(table, num_draws=num_draws, burn_in=2, thinning=1)
+        means = [sampler.sample(np.arange(20), theta)[1].first for _ in range(60)]
+        variances.append(np.var(means, axis=0).sum())
+    # Columns are independent, and so are sweeps: a fifth. Of 180 values each, the logarithm of the
+    # ratio has the standard error √(4 / 180) = .15: three of them are a factor of 1.56.
+    assert variances[1] < variances[0] / 5 * 1.56
