@@ -10,10 +10,12 @@ import torch
 from sqlalchemy import event, func, select
 
 from service.database import Database
+from service.datasets.records import DatasetRecord
 from service.jobs import leases, outbox
 from service.jobs import repository as jobs
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
+from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
 from service.problems import ProblemCode, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
@@ -278,3 +280,28 @@ def test_a_result_waits_for_a_database_that_is_away(
     run(estimate=lose_database, database=leaving_database)
     assert leaving_database.server.num_refused > 1
     assert read_job(job_id).state == JobState.SUCCEEDED
+
+
+def test_a_worker_reads_and_writes_as_the_tenant_whose_job_it_is(
+    database: Database, add_job: Callable[..., str]
+) -> None:
+    job_id = add_job()
+    create = SimulationJobCreate(kind="simulation", graph="ring", n_variables=3, n_rows=10)
+    spec = SimulationSpec.model_validate(create.model_dump() | {"seed": 1, "name": "ring"})
+    # The door of workers, to the rows of all tenants.
+    whole = Database(database.engine.url.render_as_string(hide_password=False))
+    with whole.transaction() as session:
+        job = session.get_one(JobRecord, job_id)
+        job.tenant, job.kind, job.spec = "lab", "simulation", spec.model_dump(mode="json")
+    doors: list[str | None] = []
+
+    def load(door: Database, claim: Claim, settings: WorkerSettings) -> Work:
+        doors.append(door.tenant)
+        return load_work(door, claim, settings)
+
+    run_job(job_id, whole, WorkerSettings(), load=load)
+    with whole.snapshot() as session:
+        assert session.get_one(JobRecord, job_id).state == JobState.SUCCEEDED
+        assert session.scalars(select(DatasetRecord.tenant)).all() == ["lab"]
+    assert doors == ["lab"]
+    whole.dispose()
