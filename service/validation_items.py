@@ -1,10 +1,13 @@
 """From pydantic's errors to places in the request; submitted values are not echoed."""
 
+import re
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 
 from service.problems import ProblemItem
+
+_ENUM_MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")
 
 
 def validation_items(error: RequestValidationError) -> list[ProblemItem]:
@@ -65,4 +68,7 @@ def _message(entry: dict[str, Any]) -> str:
         return "Field required: it says which of the possible forms this is."
     if entry["type"] == "union_tag_invalid":
         return f"Must be one of {entry['ctx']['expected_tags']}."
+    if entry["type"] == "literal_error":
+        # Members of an enumeration come as Python shows them: <PenaltyKind.RIDGE: 'ridge'>.
+        return "Must be " + _ENUM_MEMBER.sub(r"\1", entry["ctx"]["expected"]) + "."
     return str(entry["msg"])

@@ -370,3 +370,14 @@ def test_more_requests_at_once_than_threads_all_get_an_answer(
         answers = list(pool.map(lambda _: client.post("/v1/jobs", json=body), range(60)))
     assert {answer.status_code for answer in answers} == {202}
     assert sum("AnyIO" in thread.name for thread in threading.enumerate()) <= THREADS
+
+
+def test_a_word_that_is_none_of_a_few_is_answered_with_the_words_of_the_api(
+    client: TestClient, body: dict[str, Any]
+) -> None:
+    wrong = {**body, "estimator": {"kind": "mle", "penalty": 1, "penalty_kind": "l1"}}
+    answer = client.post("/v1/jobs", json=wrong)
+    assert answer.status_code == 422
+    (item,) = answer.json()["errors"]
+    assert item["pointer"] == "/estimator/penalty_kind"
+    assert item["message"] == "Must be 'adaptive' or 'ridge'."
