@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
-from vnce_engine import FitStep, TruncatedGaussianVNCE
+from vnce_engine import FitStep, TruncatedGaussianVNCE, stability
+from vnce_engine.observations import Observations
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,
@@ -164,3 +166,19 @@ def test_too_many_failures_leave_no_inclusion_but_a_reason_and_a_result() -> Non
     assert model.penalty_ == next(step.strength for step in model.penalty_path_ if step.chosen)
     assert model.penalty_kind_ == "l1"
     assert all(step.standard_error is not None for step in model.penalty_path_)
+
+
+def test_half_samples_come_in_pairs_that_share_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    halves: list[set[int]] = []
+
+    def note(observations: Observations, rows: torch.Tensor) -> None:
+        halves.append(set(rows.tolist()))
+
+    monkeypatch.setattr(stability, "_refuse_degenerate", note)
+    X = np.abs(np.random.default_rng(0).normal(size=(41, 3)))
+    TruncatedGaussianVNCE(
+        penalty_kind="l1", selection="stability", n_subsamples=4, linear="zero", random_state=0
+    ).fit(X)
+    assert [len(half) for half in halves] == [20] * 4
+    assert not halves[0] & halves[1]
+    assert not halves[2] & halves[3]
