@@ -43,11 +43,14 @@ class GroundTruthRead(DatasetModel):
     edges: list[TruthEdgeRead] = Field(description="Each pair once, in the data set's order.")
 
 
-def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[list[str]]:
+def canonical_edges(
+    document: GroundTruthCreate, names: Sequence[str], place: str = ""
+) -> list[list[str]]:
     """Return the edges in the order of `names`, each pair once and ordered alike.
 
-    Raises `ProblemError` that lists the first faults: unknown names, self-loops, repeated pairs; a
-    matrix that is not square, symmetric and without a diagonal; more edges than `MOST_EDGES`.
+    `place` is the JSON pointer to the graph in the request's body. Raises `ProblemError` that lists
+    the first faults: unknown names, self-loops, repeated pairs; a matrix that is not square,
+    symmetric and without a diagonal; more edges than `MOST_EDGES`.
     """
     match document:
         case EdgeListCreate():
@@ -64,9 +67,13 @@ def canonical_edges(document: GroundTruthCreate, names: Sequence[str]) -> list[l
         raise ProblemError(
             ProblemCode.VALIDATION_FAILED,
             f"{number} fault(s) in the graph, the first: {faults[0].message}",
-            errors=faults[:_MOST_FAULTS],
+            errors=[_within(place, fault) for fault in faults[:_MOST_FAULTS]],
         )
     return [[names[i], names[j]] for i, j in sorted(pairs)]
+
+
+def _within(place: str, fault: ProblemItem) -> ProblemItem:
+    return fault.model_copy(update={"pointer": f"{place}{fault.pointer}"})
 
 
 def _pairs_of_edges(

@@ -87,7 +87,7 @@ def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
         )
     names: list[str] = job.spec["variables"]
     if request.ground_truth is not None:
-        edges = canonical_edges(request.ground_truth, names)
+        edges = canonical_edges(request.ground_truth, names, "/ground_truth")
     else:
         truth = session.get(GroundTruthRecord, job.dataset_id)
         if truth is None:

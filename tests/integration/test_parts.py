@@ -113,6 +113,11 @@ def test_a_simulated_table_is_estimated_and_scored_against_another_graph(api: An
     assert against_other["n_true_edges"] == 1
     roc = api.http.get(f"/v1/jobs/{ids[1]}/result/roc").json()
     assert (roc["n_true_edges"], roc["n_pairs"]) == (1, 15)
+    stranger = {"source": "nobody", "target": edges[0]["target"]}
+    refused = api.http.post(
+        "/v1/jobs", json={**same, "ground_truth": {"kind": "edges", "edges": [stranger]}}
+    )
+    assert refused.json()["errors"][0]["pointer"] == "/ground_truth/edges/0/source"
 
 
 def test_what_a_kind_of_job_does_not_have_is_said(api: Any) -> None:
