@@ -24,8 +24,8 @@ _MEASURES = (
 _CHANCE = 0.5
 # Bars of estimators stand this far apart, in per cent of missing cells, so that all can be seen.
 _SPREAD = 2.4
-# The first of many estimators is the one that the others are compared with.
-_FIRST_LOOK: Mapping[str, Any] = {"linewidth": 3.0, "markersize": 7, "zorder": 4}
+# Of the estimator that is named first, with which the others are compared.
+_LEADING_LOOK: Mapping[str, Any] = {"linewidth": 3.0, "markersize": 7, "zorder": 4}
 
 Line = Mapping[str, Scalar]
 
@@ -36,8 +36,8 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
     lines = [dict(zip(medians.columns, row, strict=True)) for row in medians.rows]
     measures = [measure for measure in _MEASURES if numbers(lines, measure[0])]
     graphs = list(dict.fromkeys(str(line["graph"]) for line in lines))
-    compared = {str(line["estimator"]) for line in lines}
-    names = [name for name in ESTIMATORS if name in compared]  # relatives side by side
+    leading, *others = dict.fromkeys(str(line["estimator"]) for line in lines)
+    names = [name for name in ESTIMATORS if name in (leading, *others)]  # relatives side by side
     width, height = _PANEL_INCHES
     figure.set_size_inches(width * len(graphs), height * len(measures))
     panels = figure.subplots(
@@ -51,7 +51,7 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
     for (column, title, label), row_of_panels in zip(measures, panels, strict=True):
         for graph, axes in zip(graphs, row_of_panels, strict=True):
             of_graph = [line for line in lines if line["graph"] == graph]
-            _draw_measure(axes, of_graph, names, column)
+            _draw_measure(axes, of_graph, names, leading, column)
             axes.set_title(f"{graph}: {title}", fontsize=9, loc="left")
         row_of_panels[0].set_ylabel(label)
     for axes in panels[-1]:
@@ -66,7 +66,9 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
     )
 
 
-def _draw_measure(axes: Axes, lines: Sequence[Line], names: Sequence[str], column: str) -> None:
+def _draw_measure(
+    axes: Axes, lines: Sequence[Line], names: Sequence[str], leading: str, column: str
+) -> None:
     for place, name in enumerate(names):
         points = [line for line in lines if line["estimator"] == name and line[column] is not None]
         shift = _SPREAD * ((place + 0.5) / len(names) - 0.5)
@@ -77,7 +79,7 @@ def _draw_measure(axes: Axes, lines: Sequence[Line], names: Sequence[str], colum
             label=ESTIMATORS[name].title,
             capsize=2,
             elinewidth=0.9,
-            **{**LINE_LOOKS[place % len(LINE_LOOKS)], **(_FIRST_LOOK if place == 0 else {})},
+            **{**LINE_LOOKS[place % len(LINE_LOOKS)], **(_LEADING_LOOK if name == leading else {})},
         )
     if column.startswith("auc"):
         axes.axhline(_CHANCE, color=QUIET, linewidth=0.8, linestyle=":")
