@@ -1,4 +1,4 @@
-"""Connections: how many a process keeps, and for how long one may leave it waiting."""
+"""Connections: how many a process keeps, how long one may leave it waiting, and what it sends."""
 
 import logging
 import socket
