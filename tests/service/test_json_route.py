@@ -1,15 +1,12 @@
 """JSON bodies are bounded in what they hold, before Python makes all of it."""
 
 import json
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi.testclient import TestClient
 
 from service import json_route
-from service.json_route import LONG_BYTES, MOST_ARRAYS, MOST_LONG, MOST_OBJECTS, MOST_TEXTS
+from service.json_route import LONG_BYTES, MOST_ARRAYS, MOST_OBJECTS, MOST_TEXTS
 
 JSON = {"Content-Type": "application/json"}
 
@@ -40,29 +37,6 @@ def test_a_body_of_more_parts_than_anything_has_is_not_parsed(
     # What is parsed is told to be no object.
     assert "at most" not in refusal(client, list_of(unit, most))
     assert "at most" in refusal(client, list_of(unit, most + 1))
-
-
-def test_few_long_bodies_are_read_at_a_time(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counting = threading.Lock()
-    at_work: list[int] = []
-    most = 0
-
-    def read(body: bytes) -> None:
-        nonlocal most
-        with counting:
-            at_work.append(1)
-            most = max(most, len(at_work))
-        time.sleep(0.05)
-        with counting:
-            at_work.pop()
-
-    monkeypatch.setattr(json_route, "_refuse_countless", read)
-    with ThreadPoolExecutor(3 * MOST_LONG) as pool:
-        answers = [pool.submit(refusal, client, list_of("1", 1)) for _ in range(3 * MOST_LONG)]
-        assert all(answer.result() for answer in answers)
-    assert most == MOST_LONG
 
 
 def test_brackets_within_texts_open_nothing(client: TestClient) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
 from service import json_route
 from service.datasets import endpoints, lifecycle
@@ -143,15 +143,15 @@ def test_others_are_served_while_a_large_true_graph_is_judged(http, monkeypatch)
     body = json.dumps({"kind": "adjacency", "matrix": matrix})
     assert len(body) > json_route.LONG_BYTES
     is_judging, others_were_served = threading.Event(), threading.Event()
-    judge = json_route._refuse_countless
+    read = Request.json
 
-    def judge_slowly(body):
+    async def read_slowly(request):
         is_judging.set()
-        # Were bodies judged in the event loop, nobody would be served and this would run out.
+        # In the server's event loop nobody would be served meanwhile, and this would run out.
         assert others_were_served.wait(20)
-        return judge(body)
+        return await read(request)
 
-    monkeypatch.setattr(json_route, "_refuse_countless", judge_slowly)
+    monkeypatch.setattr(Request, "json", read_slowly)
     path, headers = f"/v1/datasets/{dataset_id}/ground-truth", {"Content-Type": "application/json"}
     with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=http.base_url, timeout=30) as other:
         answer = pool.submit(http.put, path, content=body, headers=headers)

@@ -91,27 +91,32 @@ def test_lost_job_that_was_to_be_cancelled_is_cancelled(
     assert read_job(job_id).state == JobState.CANCELLED
 
 
-def test_lost_message_is_written_again_once_it_is_old(database: Database, add_job: AddJob) -> None:
-    job_id = add_job()
+def stale_messages(database: Database) -> list[str]:
+    with database.transaction() as session:
+        return reaping.resend_stale(session, 60, num_in_queue=0)
+
+
+def lose_and_rewrite_the_message(database: Database, job_id: str) -> None:
+    """Lose the job's message and write it again once it is old."""
     forget_messages(database)
     with database.transaction() as session:
         session.execute(update(JobRecord).values(woken_at=now() - 61))
-        assert reaping.resend_stale(session, 60, num_in_queue=0) == [job_id]
-        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
+    assert stale_messages(database) == [job_id]
+
+
+def test_lost_message_is_written_again_once_it_is_old(database: Database, add_job: AddJob) -> None:
+    job_id = add_job()
+    lose_and_rewrite_the_message(database, job_id)
+    assert stale_messages(database) == []
     assert count_messages(database, job_id) == 1
 
 
 def test_a_message_that_was_written_again_has_its_time_to_arrive(
     database: Database, add_job: AddJob
 ) -> None:
-    job_id = add_job()
+    lose_and_rewrite_the_message(database, add_job())
     forget_messages(database)
-    with database.transaction() as session:
-        session.execute(update(JobRecord).values(woken_at=now() - 61))
-        assert reaping.resend_stale(session, 60, num_in_queue=0) == [job_id]
-    forget_messages(database)
-    with database.transaction() as session:
-        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
+    assert stale_messages(database) == []
 
 
 def test_message_that_may_still_arrive_is_not_written_again(
@@ -119,8 +124,7 @@ def test_message_that_may_still_arrive_is_not_written_again(
 ) -> None:
     job_id = add_job()
     forget_messages(database)
-    with database.transaction() as session:
-        assert reaping.resend_stale(session, 60, num_in_queue=0) == []
+    assert stale_messages(database) == []
     assert count_messages(database, job_id) == 0
 
 
