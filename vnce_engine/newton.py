@@ -51,14 +51,14 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
     )
     if point.surface.penalty.has_kink:
         target, is_solved = orthant_target(point, curvature, preconditioner, progress), False
+        way = target - point.augmented
     else:
         gradient = point.gradient * curvature.is_free
         inner = preconditioner.restricted(curvature.is_free)
-        step, is_solved = solve(gradient, curvature, inner, progress)
-        target = region.project(point.augmented + step)
-    moved = _line_search(point, target, progress)
+        way, is_solved = solve(gradient, curvature, inner, progress)
+    moved = _line_search(point, way, progress)
     remaining = preconditioner.restricted(moved.is_free())(moved.gradient)
-    promised = float(((target - point.augmented) * point.gradient).sum())
+    promised = _promised(point, region.project(point.augmented + way))
     return NewtonStep(moved, remaining, promised if is_solved and promised >= 0 else math.inf)
 
 
@@ -67,13 +67,22 @@ def _is_sparse(point: SurfacePoint) -> bool:
     return point.surface.penalty.has_kink or point.surface.region.graph is not None
 
 
-def _line_search(point: SurfacePoint, target: Tensor, progress: Progress) -> SurfacePoint:
-    """Return the first of ever shorter steps to `target` that gains enough, or `point` if none."""
-    way, step = target - point.augmented, 1.0
-    promised = (way * point.gradient).sum().clamp(min=0)
+def _line_search(point: SurfacePoint, way: Tensor, progress: Progress) -> SurfacePoint:
+    """Return the first of ever shorter steps along the `way` that gains enough, or `point` if none.
+
+    Each is projected by itself. A short one crosses no floor and so leads uphill; the straight line
+    to where the whole step is projected need not, as it leaves out only what crosses.
+    """
+    step = 1.0
     for _ in range(_MAX_HALVINGS):
-        moved = point.surface.at(point.augmented + step * way, progress)
-        if moved.value > point.value + _SUFFICIENT_GAIN * step * promised:
+        tried = point.surface.region.project(point.augmented + step * way)
+        moved = point.surface.at(tried, progress)
+        if moved.value > point.value + _SUFFICIENT_GAIN * max(_promised(point, tried), 0.0):
             return moved
         step /= 2
     return point
+
+
+def _promised(point: SurfacePoint, augmented: Tensor) -> float:
+    """Return what the surface would gain at `augmented` to first order."""
+    return float(((augmented - point.augmented) * point.gradient).sum())

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from vnce_engine import FitStatus, TruncatedGaussianVNCE
+from vnce_engine import FitStatus, TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.prepared import SMALLEST_DIAGONAL
 from vnce_engine.region import Region
 
@@ -41,3 +41,12 @@ def test_a_fit_that_meets_the_floor_still_settles_and_ends_on_it() -> None:
     relative = np.diagonal(model.precision_) * X.var(axis=0)
     np.testing.assert_allclose(relative[1], SMALLEST_DIAGONAL, rtol=1e-9)
     assert (relative[[0, 2]] > SMALLEST_DIAGONAL).all()
+
+
+def test_steps_that_would_cross_every_floor_at_once_still_climb() -> None:
+    rng = np.random.default_rng(17)
+    X = np.abs(rng.normal(size=(1000, 20)))
+    X[rng.random(X.shape) < 0.5] = 0.0
+    model = TruncatedGaussianNCE(linear="zero", penalty=None, random_state=0).fit(X)
+    assert model.status_ is FitStatus.CONVERGED
+    assert model.objective_path_[-1] > model.objective_path_[0] + 1
