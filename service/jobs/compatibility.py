@@ -139,18 +139,20 @@ def _of_the_pair(request: EstimationJobCreate) -> Iterator[ProblemItem]:
 
 def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
     """Yield the choices that contrastive estimators do not offer for model "gaussian"."""
-    choices = {
-        "preset": _is_paper(estimator),
-        "positive_definite": estimator.positive_definite is not PositiveDefinite.WARN,
-        "imputation": isinstance(estimator, NceEstimatorCreate)
-        and estimator.imputation is Imputation.NOISE,
-    }
-    for name, is_chosen in choices.items():
-        if is_chosen:
-            yield ProblemItem(
-                message='This choice is not offered for model "gaussian".',
-                pointer=f"/estimator/{name}",
-            )
+    if _is_paper(estimator):
+        yield ProblemItem(
+            message='Model "gaussian" has no preset but "default".', pointer="/estimator/preset"
+        )
+    if estimator.positive_definite is not PositiveDefinite.WARN:
+        yield ProblemItem(
+            message='K is always positive definite under model "gaussian"; leave "warn".',
+            pointer="/estimator/positive_definite",
+        )
+    if isinstance(estimator, NceEstimatorCreate) and estimator.imputation is Imputation.NOISE:
+        yield ProblemItem(
+            message='Model "gaussian" takes "mean", "zero" or "drop".',
+            pointer="/estimator/imputation",
+        )
 
 
 def _of_the_penalty(estimator: ContrastiveCreate, width: int, rows: int) -> Iterator[ProblemItem]:

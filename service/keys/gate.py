@@ -39,7 +39,7 @@ OPEN_PATHS = frozenset(
 class GateMiddleware:
     """Lets a request pass once it is known who asks; the identity is in `request.state`.
 
-    Answers 401 without a key that works, 403 if the key is not for this, 429 if it asks too often.
+    Answers 401 without a key that works, 429 if it asks too often, 403 if the key is not for this.
     Where no keys are required, a request without one is anyone's; one with a key is judged by it.
     """
 
@@ -63,8 +63,8 @@ class GateMiddleware:
         try:
             _refuse_crowds(request)
             identity = await self._identity(request)
-            identity.require(needed_scope(scope))
             self._count(identity)
+            identity.require(needed_scope(scope))
         except error_handlers.ANSWERED as error:
             answer = await error_handlers.answer(request, error)
             await answer(scope, receive, send)

@@ -1,5 +1,6 @@
 """What cannot run is refused at submission, every reason at once and by name."""
 
+import re
 from typing import Any
 
 import pytest
@@ -138,10 +139,26 @@ def test_a_gaussian_takes_every_penalty_and_every_way_of_choosing(choices: dict[
     assert judge(with_cells(), **request) == []
 
 
-def test_a_gaussian_needs_no_barrier() -> None:
-    estimator = {"kind": "vnce", "positive_definite": "barrier"}
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "instead"),
+    [
+        ("vnce", "preset", "paper", '"default"'),
+        ("vnce", "positive_definite", "barrier", '"warn"'),
+        ("nce", "imputation", "noise", '"mean", "zero" or "drop"'),
+    ],
+)
+def test_what_a_gaussian_does_not_take_is_refused_and_what_it_takes_is_named(
+    kind: str, name: str, value: str, instead: str
+) -> None:
+    estimator = {"kind": kind, name: value}
     [reason] = judge(with_cells(), model={"kind": "gaussian"}, estimator=estimator)
-    assert reason.pointer == "/estimator/positive_definite"
+    assert reason.pointer == f"/estimator/{name}"
+    assert instead in reason.message
+    for word in re.findall('"(.+?)"', instead):
+        assert (
+            judge(with_cells(), model={"kind": "gaussian"}, estimator={**estimator, name: word})
+            == []
+        )
 
 
 def test_strengths_to_choose_from_that_are_too_weak_are_named_by_position() -> None:

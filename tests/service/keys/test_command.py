@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from service.keys.__main__ import main
 from service.keys.tokens import MIN_HASH_KEY_LENGTH
@@ -78,3 +81,19 @@ def test_a_database_without_tables_is_named_as_the_reason(
     monkeypatch.setenv("VNCE_DATABASE_URL", f"sqlite:///{tmp_path}/new.db")
     with pytest.raises(SystemExit, match=r"migrated.*no such table"):
         run("create", "x")
+
+
+def test_a_token_that_could_not_be_stored_is_not_shown(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(session: Session) -> None:
+        raise OperationalError("COMMIT", None, OSError("disk full"))
+
+    event.listen(Session, "before_commit", fail)
+    try:
+        with pytest.raises(SystemExit, match="disk full"):
+            run("create", "scripts")
+    finally:
+        event.remove(Session, "before_commit", fail)
+    assert capsys.readouterr().out == ""
+    assert run("list") == ""

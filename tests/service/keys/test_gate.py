@@ -200,6 +200,16 @@ def test_who_asks_too_often_is_told_when_to_come_back(
         assert client.get("/v1/jobs", headers=calm).status_code == 200
 
 
+def test_what_a_key_is_not_for_counts_among_its_requests(
+    keyed_settings: Settings, make_key: MakeKey
+) -> None:
+    reader = make_key("default", Scope.READ)
+    app = create_app(keyed_settings.model_copy(update={"requests_per_minute": 3}))
+    with TestClient(app) as client:
+        tries = [client.get("/v1/api-keys", headers=reader) for _ in range(4)]
+        assert [answer.status_code for answer in tries] == [403] * 3 + [429]
+
+
 def test_a_database_that_is_away_is_no_reason_to_let_anyone_in(
     keyed_settings: Settings, make_key: MakeKey
 ) -> None:
