@@ -68,6 +68,17 @@ def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) 
     assert (model.linear_ == 0).all() == (choice == "zero")
 
 
+def test_two_rows_in_wrong_units_do_not_hide_that_a_linear_term_is_needed() -> None:
+    X = np.abs(np.random.default_rng(5).normal(1.5, 1.0, size=(300, 3)))
+    clean = TruncatedGaussianVNCE(penalty=1.0, random_state=0).fit(X)
+    X[:2] *= 8
+    model = TruncatedGaussianVNCE(penalty=1.0, random_state=0).fit(X)
+    assert clean.linear_choice_ == model.linear_choice_ == "free"
+    # The mean of the gains as they are is -1.9, its standard error 1.8.
+    gain = clean.linear_evidence_.gain
+    assert model.linear_evidence_.gain == pytest.approx(gain, abs=0.5 * gain)
+
+
 def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_strong() -> None:
     X = ring_table(300)
     free, ridge, adaptive = (
