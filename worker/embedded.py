@@ -115,19 +115,17 @@ def running_service(
 ) -> Iterator[RunningService]:
     """Run `serve` in a process of its own for the body; it ends with this process at the latest.
 
-    Without `data_dir` everything is kept in a temporary folder and removed at the end.
-    `environment` adds settings such as `VNCE_LEASE_SECONDS`. Raises `ServeError`.
+    Without `data_dir` everything is kept in a temporary folder and removed at the end, however this
+    process ends. `environment` adds settings such as `VNCE_LEASE_SECONDS`. Raises `ServeError`.
     """
     with ExitStack() as stack:
-        if data_dir is None:
-            data_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vnce-data-")))
         process = stack.enter_context(
             subprocess.Popen(
                 [
                     sys.executable,
                     "-m",
                     "worker.embedded",
-                    str(data_dir),
+                    "" if data_dir is None else str(data_dir),
                     str(port),
                     str(workers),
                     json.dumps(require_keys),
@@ -203,14 +201,19 @@ def main() -> None:
     stopping = threading.Event()
     threading.Thread(target=_set_at_end_of_input, args=[stopping], daemon=True).start()
     try:
-        serve(
-            Path(data_dir),
-            port=int(port),
-            workers=int(workers),
-            require_keys=json.loads(require_keys),
-            on_ready=lambda service: print(json.dumps(asdict(service)), flush=True),
-            stopping=stopping,
-        )
+        with ExitStack() as stack:
+            # Made here: whoever asked for the service may be killed, and could not remove it.
+            if not data_dir:
+                temporary = tempfile.TemporaryDirectory(prefix="vnce-data-")
+                data_dir = stack.enter_context(temporary)
+            serve(
+                Path(data_dir),
+                port=int(port),
+                workers=int(workers),
+                require_keys=json.loads(require_keys),
+                on_ready=lambda service: print(json.dumps(asdict(service)), flush=True),
+                stopping=stopping,
+            )
     except ServeError as error:
         print(json.dumps({"error": str(error)}), flush=True)
         sys.exit(1)

@@ -88,24 +88,24 @@ def test_no_process_outlives_a_launcher_that_was_killed(
 
 
 @pytest.mark.faults
-def test_the_launcher_stops_when_the_process_that_asked_for_it_is_killed(
-    tmp_path: Path, running: Running, processes_of: ProcessesOf
+def test_the_launcher_stops_and_its_temporary_folder_goes_when_who_asked_for_it_is_killed(
+    running: Running, processes_of: ProcessesOf
 ) -> None:
     code = (
-        "import sys, time; from pathlib import Path\n"
+        "import time\n"
         "from worker.embedded import running_service\n"
-        "with running_service(Path(sys.argv[1])) as service:\n"
-        "    print(service.pid, flush=True)\n"
+        "with running_service() as service:\n"
+        "    print(service.pid, service.data_dir, flush=True)\n"
         "    time.sleep(120)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "data")], stdout=subprocess.PIPE
-    ) as asking:
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as asking:
         assert asking.stdout is not None
-        launcher = int(asking.stdout.readline())
-        pids = processes_of(RunningService("", "", launcher, requires_keys=False)).all()
+        launcher, folder = asking.stdout.readline().decode().split()
+        pids = processes_of(RunningService("", "", int(launcher), requires_keys=False)).all()
+        assert Path(folder).is_dir()
         asking.kill()
     wait_until(lambda: running(pids) == [])
+    assert not Path(folder).exists()
 
 
 @pytest.mark.faults
