@@ -149,7 +149,14 @@ def _allowed_methods(request: Request) -> list[str]:
 def _on_database_trouble(request: Request, error: Exception) -> JSONResponse:
     if is_storage_full(error):
         return _no_room(request)
-    _log(request, "the database did not answer", error)
+    # Without a trace, which would be the same at every request of a long outage.
+    reason = str(getattr(error, "orig", None) or error)
+    request_id = _request_id(request)
+    logger.error(
+        "the database did not answer, request %s",
+        request_id,
+        extra={"request_id": request_id, "reason": reason},
+    )
     return _respond(
         request,
         ProblemCode.UNAVAILABLE,
@@ -170,23 +177,22 @@ def _no_room(request: Request) -> JSONResponse:
 
 
 async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
-    _log(request, "unhandled exception", error)
+    request_id = _request_id(request)
+    logger.error(
+        "unhandled exception, request %s",
+        request_id,
+        exc_info=error,
+        extra={"request_id": request_id},
+    )
     return _respond(
         request,
         ProblemCode.INTERNAL,
         "The mistake is ours and has been logged under this request id.",
         # The handler of last resort runs outside the middleware that sets them elsewhere.
-        headers={"X-Request-ID": str(_request_id(request)), **security_headers.HEADERS},
+        headers={"X-Request-ID": str(request_id), **security_headers.HEADERS},
     )
 
 
 def _request_id(request: Request) -> str | None:
     known = request.scope.get("state", {}).get("request_id")
     return None if known is None else str(known)
-
-
-def _log(request: Request, event: str, error: Exception) -> None:
-    request_id = _request_id(request)
-    logger.error(
-        "%s, request %s", event, request_id, exc_info=error, extra={"request_id": request_id}
-    )
