@@ -107,6 +107,9 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         With `selection="stability"`: inclusions, and how many half-samples failed and why.
     status_, message_, converged_, n_iter_, objective_path_, diagnostics_, warnings_
         How the fit went, and what a reader must know.
+    objective_name_, noise_starts_
+        What `objective_path_` has, and the positions in it from which noise is another, so that
+        its level is not to be compared with that before.
     """
 
     def __init__(

@@ -193,6 +193,7 @@ class _Run(Generic[RowSampleT]):
         self._penalty: Penalty | None = None
         self._cycles = self._setting.cycles(self._setting.start(), progress)
         self._sample = problem.sample()
+        self._noise_starts: list[int] = []
 
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
@@ -261,6 +262,7 @@ class _Run(Generic[RowSampleT]):
             if self._cycles_left() <= 0:
                 return FitStatus.MAX_ITERATIONS
             self._sample = problem.final_sample(self._cycles.augmented)
+            self._noise_starts.append(len(self._cycles.objective_path))
             status = self._cycles.run(
                 self._sample, penalty, region, options.tolerance, self._cycles_left()
             )
@@ -336,6 +338,7 @@ class _Run(Generic[RowSampleT]):
             selection=None if choice is None else self._selection(stability),
             penalty_kind=None if penalty is None else penalty.kind,
             stability=stability,
+            noise_starts=tuple(self._noise_starts),
         )
 
     def _selection(self, stability: Stability | None) -> str:

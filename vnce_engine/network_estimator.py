@@ -142,6 +142,8 @@ class NetworkEstimator(BaseEstimator):
         self.linear_choice_ = result.linear_choice
         self.linear_evidence_ = result.linear_evidence
         self.objective_path_ = list(result.objective_path)
+        self.objective_name_ = result.objective_name
+        self.noise_starts_ = list(result.noise_starts)
         self.status_ = result.status
         self.message_ = result.message
         self.converged_ = result.status is FitStatus.CONVERGED

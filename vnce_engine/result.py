@@ -153,8 +153,8 @@ class FitResult:
     status: FitStatus
     message: str
     objective_path: tuple[float, ...]
-    """The penalised objective after each cycle, nats a row; it may fall a little at E-steps and
-    changes level where the noise ratio does."""
+    """The penalised objective after each cycle, nats a row; it may fall a little at E-steps. Of a
+    comparator, what `objective_name` says."""
     num_iterations: int
     penalty: float | None
     """Strength of the penalty in the objective that K maximises; None without one. It need not be
@@ -172,3 +172,8 @@ class FitResult:
     """The shape of the penalty that `penalty` is the strength of; None without one."""
     stability: Stability | None = None
     """What half-samples say; None where none were drawn."""
+    objective_name: str = "objective per row"
+    """What `objective_path` has, in a few words, for an axis."""
+    noise_starts: tuple[int, ...] = ()
+    """Positions in `objective_path` from which noise is another than before: values on either side
+    are of different objectives, whose levels are not to be compared."""

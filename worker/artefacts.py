@@ -7,7 +7,6 @@ import numpy as np
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.vocabulary import Figure
-from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from worker.builders import Estimator
 from worker.exports.graph import graph_artefacts
 from worker.exports.objective import objective_artefact
@@ -30,7 +29,7 @@ def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
     yield from matrix_artefacts("partial-correlations", names, rho, transform)
     yield from imputation_artefacts(names, fitted.completed, ~np.isnan(fitted.X))
     yield from graph_artefacts(names, fitted.edges, spec.edge_threshold)
-    yield objective_artefact(estimator.objective_path_)
+    yield objective_artefact(estimator.objective_path_, estimator.noise_starts_)
     yield from _figures(fitted)
     if fitted.roc_curves is not None:
         yield from roc_artefacts(fitted.roc_curves)
@@ -64,7 +63,11 @@ def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
     yield _picture(
         Figure.OBJECTIVE,
         objective_svg(
-            estimator.objective_path_, f"Objective: {about}", _about_objective(estimator)
+            estimator.objective_path_,
+            f"Objective: {about}",
+            _about_objective(estimator),
+            estimator.objective_name_,
+            estimator.noise_starts_,
         ),
     )
     if fitted.roc_curves is not None:
@@ -78,7 +81,4 @@ def _picture(figure: Figure, svg: bytes) -> Artefact:
 
 def _about_objective(estimator: Estimator) -> str:
     ending = f"{estimator.status_} after {estimator.n_iter_} iterations"
-    is_contrastive = isinstance(estimator, TruncatedGaussianVNCE | TruncatedGaussianNCE)
-    if is_contrastive and estimator.diagnostics_.noise_ratio != estimator.noise_ratio:
-        return f"{ending}; the level changes where the last of them take more noise"
-    return ending
+    return f"{ending}; new noise at each break" if estimator.noise_starts_ else ending

@@ -117,7 +117,10 @@ class ConvergenceRead(ResultModel):
     converged: bool = Field(description="Whether the stopping rule was met.")
     message: str = Field(description="What happened and, if it did not converge, what to try.")
     n_iter: int = Field(ge=0, description="Iterations made.")
-    objective: float | None = Field(description="Last value of the objective, per row.")
+    objective: float | None = Field(
+        description="Last value of the objective, per row; of Monte-Carlo likelihood and "
+        "contrastive divergence the squared length of the gradient, noise included."
+    )
     gradient_norm: float | None = Field(ge=0, description="Norm of the scaled gradient at the end.")
 
 

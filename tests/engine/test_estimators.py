@@ -182,6 +182,15 @@ def test_progress_is_reported_and_never_falls() -> None:
     assert list(dict.fromkeys(step.stage for step in steps)) == ["linear term", "penalty", "fit"]
 
 
+def test_positions_from_which_noise_is_new_are_those_where_the_objective_changes_level() -> None:
+    model = TruncatedGaussianVNCE(random_state=0).fit(table())
+    path, starts = np.array(model.objective_path_), model.noise_starts_
+    assert 0 < min(starts) <= max(starts) < model.n_iter_
+    steps = np.abs(np.diff(path))
+    across = np.array(starts) - 1
+    assert steps[across].min() > 10 * np.delete(steps, across).max()
+
+
 @pytest.mark.parametrize("num_reports", [1, 5, 30])
 def test_a_cancelled_fit_says_so_and_keeps_its_last_estimate(num_reports: int) -> None:
     reports = 0

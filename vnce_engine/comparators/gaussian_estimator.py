@@ -262,6 +262,7 @@ def _comparator_fit(em: GaussianFit, status: FitStatus, precision: Tensor) -> Co
         linear=(precision @ em.mean).numpy(),
         status=status,
         objective_path=em.log_likelihood_path,
+        objective_name="log likelihood per row",
         gradient_norm=math.nan,
         message=em.message,
         column_change=em.column_change,

@@ -103,6 +103,7 @@ def fit_by_natural_gradient(
         linear=theta.linear,
         status=status,
         objective_path=tuple(finite),
+        objective_name="half squared gradient",
         gradient_norm=ascent.gradient_norm,
         num_draws=ascent.num_averaged,
         message=message,

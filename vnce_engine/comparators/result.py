@@ -64,6 +64,7 @@ class ComparatorFit:
     status: FitStatus
     objective_path: tuple[float, ...]
     gradient_norm: float
+    objective_name: str = "objective per row"
     message: str = ""
     """Says how the fit ended where the estimator's own words for the status would not do."""
     num_draws: int = 0
@@ -121,6 +122,7 @@ def present(
         status=fit.status,
         message=fit.message or message,
         objective_path=fit.objective_path,
+        objective_name=fit.objective_name,
         num_iterations=len(fit.objective_path),
         penalty=shrinkage.strength,
         penalty_path=shrinkage.path,

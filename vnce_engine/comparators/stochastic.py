@@ -171,6 +171,7 @@ def fit_by_stochastic_gradient(
         linear=ascent.theta.linear,
         status=status,
         objective_path=tuple(path),
+        objective_name="squared gradient",
         gradient_norm=math.sqrt(path[-1]) if path else math.nan,
         message=message,
         warnings=_cut_warnings(ascent.num_cut, len(path)),

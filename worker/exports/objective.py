@@ -1,6 +1,7 @@
 """The objective at every iteration as a CSV file."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from service.results.formats import MediaType
@@ -8,10 +9,14 @@ from service.results.outcome import Artefact
 from worker.exports.csv_text import csv_bytes
 
 
-def objective_artefact(objective: Sequence[float]) -> Artefact:
-    """Return `objective.csv`: the iteration, from 1, and the value; empty where not finite."""
+def objective_artefact(objective: Sequence[float], starts: Sequence[int] = ()) -> Artefact:
+    """Return `objective.csv`: the iteration, from 1, the value, and which noise it is of, from 1.
+
+    A value that is not finite is left empty. Noise is another from each position among `starts`.
+    """
     rows = (
-        [iteration, value if math.isfinite(value) else None]
-        for iteration, value in enumerate(objective, start=1)
+        [1 + position, value if math.isfinite(value) else None, 1 + bisect_right(starts, position)]
+        for position, value in enumerate(objective)
     )
-    return Artefact("objective.csv", MediaType.CSV, csv_bytes(["iteration", "objective"], rows))
+    header = ["iteration", "objective", "noise"]
+    return Artefact("objective.csv", MediaType.CSV, csv_bytes(header, rows))

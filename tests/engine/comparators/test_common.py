@@ -39,6 +39,14 @@ def test_the_same_seed_gives_the_same_symmetric_k(make, table_with_holes):
     assert (np.diag(first.precision_) > 0).all()
 
 
+def test_a_path_of_gradients_says_that_it_is_none_of_an_objective(make, table_with_holes):
+    model = make().fit(table_with_holes[:300])
+
+    has_no_objective = isinstance(model, TruncatedGaussianMLE | TruncatedGaussianCD)
+    assert ("squared gradient" in model.objective_name_) == has_no_objective
+    assert min(model.objective_path_) >= 0 or not has_no_objective
+
+
 def test_units_do_not_matter(make, table_with_holes):
     few = table_with_holes[:300]
     units = np.array([1e-4, 8.0, 1e3])

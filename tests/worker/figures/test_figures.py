@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from service.results.edges import Edge
 from vnce_engine.metrics import edge_roc
@@ -11,7 +12,7 @@ from worker.figures.circle import Circle
 from worker.figures.drawing import FONT_POINTS, NEGATIVE, POSITIVE, label
 from worker.figures.heatmap import heatmap_svg
 from worker.figures.network import network_svg
-from worker.figures.objective import objective_svg
+from worker.figures.objective import draw_objective, objective_svg
 from worker.figures.roc import roc_svg
 from worker.truth import Pair, adjacency
 
@@ -169,6 +170,16 @@ def test_roc_of_a_graph_without_edges_says_why_there_is_no_curve() -> None:
 
 def test_objective_of_a_single_iteration_is_drawn() -> None:
     assert "converged" in texts(objective_svg([-1.25], "Objective", "converged"))
+
+
+def test_the_line_of_an_objective_is_broken_where_noise_is_new_and_its_axis_named() -> None:
+    figure = Figure()
+    path = [-3.0, -2.5, -4.0, -3.9, -3.8]
+    draw_objective(figure, path, "Objective", "converged", "squared gradient", [2, 4])
+    [axes] = figure.axes
+    assert axes.get_ylabel() == "squared gradient"
+    lines = [line.get_xydata().tolist() for line in axes.get_lines()]
+    assert lines == [[[1, -3.0], [2, -2.5]], [[3, -4.0], [4, -3.9]], [[5, -3.8]]]
 
 
 def test_a_long_name_is_cut_to_a_bounded_width() -> None:
