@@ -48,9 +48,9 @@ def _of(estimator: Callable[..., Any], **options: Any) -> Callable[[], Any]:
 _PAPERS: dict[str, Any] = {"linear": "zero", "penalty": None}
 
 ESTIMATORS: dict[str, RecoveryEstimator] = {
-    "vnce": RecoveryEstimator("VNCE", _of(TruncatedGaussianVNCE), 1.4),
+    "vnce": RecoveryEstimator("VNCE", _of(TruncatedGaussianVNCE), 1.0),
     "vnce-ridge": RecoveryEstimator(
-        "VNCE, ridge", _of(TruncatedGaussianVNCE, penalty_kind="ridge"), 1.6
+        "VNCE, ridge", _of(TruncatedGaussianVNCE, penalty_kind="ridge"), 0.8
     ),
     "vnce-l1": RecoveryEstimator("VNCE, L1", _of(TruncatedGaussianVNCE, penalty_kind="l1"), 2.5),
     "vnce-ebic": RecoveryEstimator(
@@ -59,16 +59,16 @@ ESTIMATORS: dict[str, RecoveryEstimator] = {
         2.5,
     ),
     "vnce-barrier": RecoveryEstimator(
-        "VNCE, K kept definite", _of(TruncatedGaussianVNCE, positive_definite="barrier"), 1.8
+        "VNCE, K kept definite", _of(TruncatedGaussianVNCE, positive_definite="barrier"), 1.0
     ),
     "vnce-paper": RecoveryEstimator(
-        "VNCE, paper's recipe", _of(TruncatedGaussianVNCE, preset="paper"), 6.0
+        "VNCE, paper's recipe", _of(TruncatedGaussianVNCE, preset="paper"), 4.0
     ),
     "nce-mean": RecoveryEstimator(
         "NCE, mean-filled", _of(TruncatedGaussianNCE, imputation="mean", **_PAPERS), 0.2
     ),
     "nce-mean-penalised": RecoveryEstimator(
-        "NCE, mean-filled, penalised", _of(TruncatedGaussianNCE, imputation="mean"), 0.7
+        "NCE, mean-filled, penalised", _of(TruncatedGaussianNCE, imputation="mean"), 0.6
     ),
     "nce-zero": RecoveryEstimator(
         "NCE, zero-filled", _of(TruncatedGaussianNCE, imputation="zero", **_PAPERS), 0.2
@@ -94,21 +94,21 @@ ESTIMATORS: dict[str, RecoveryEstimator] = {
         60.0,
     ),
     "mc-mle-natural": RecoveryEstimator(
-        "Monte-Carlo MLE, natural gradient", _of(TruncatedGaussianMLE), 0.5
+        "Monte-Carlo MLE, natural gradient", _of(TruncatedGaussianMLE), 0.6
     ),
     # Strengths at which these do best on rings, which VNCE has to find for itself.
     "mc-mle-penalised": RecoveryEstimator(
-        "Monte-Carlo MLE, natural gradient, penalised", _of(TruncatedGaussianMLE, penalty=1.0), 0.5
+        "Monte-Carlo MLE, natural gradient, penalised", _of(TruncatedGaussianMLE, penalty=1.0), 0.6
     ),
     "cd": RecoveryEstimator(
-        "contrastive divergence", _of(TruncatedGaussianCD, persistent=False), 0.6
+        "contrastive divergence", _of(TruncatedGaussianCD, persistent=False), 0.7
     ),
-    "pcd": RecoveryEstimator("persistent CD", _of(TruncatedGaussianCD), 0.6),
+    "pcd": RecoveryEstimator("persistent CD", _of(TruncatedGaussianCD), 0.7),
     "pseudo-likelihood": RecoveryEstimator(
-        "pseudo-likelihood, Gibbs-imputed", _of(TruncatedGaussianPseudoLikelihood), 3.0
+        "pseudo-likelihood, Gibbs-imputed", _of(TruncatedGaussianPseudoLikelihood), 3.5
     ),
     "score-matching": RecoveryEstimator(
-        "score matching, Gibbs-imputed", _of(TruncatedGaussianScoreMatching), 1.0
+        "score matching, Gibbs-imputed", _of(TruncatedGaussianScoreMatching), 0.5
     ),
     "score-matching-penalised": RecoveryEstimator(
         "score matching, Gibbs-imputed, penalised",
@@ -118,8 +118,8 @@ ESTIMATORS: dict[str, RecoveryEstimator] = {
     "score-matching-mean": RecoveryEstimator(
         "score matching, mean-filled", _of(TruncatedGaussianScoreMatching, imputation="mean"), 0.1
     ),
-    "gaussian-em": RecoveryEstimator("Gaussian EM", _of(GaussianEM), 0.5),
+    "gaussian-em": RecoveryEstimator("Gaussian EM", _of(GaussianEM), 0.2),
     "glasso": RecoveryEstimator(
-        "Gaussian EM, graphical lasso by held-out rows", _of(GaussianEM, penalty="cv"), 0.7
+        "Gaussian EM, graphical lasso by held-out rows", _of(GaussianEM, penalty="cv"), 0.9
     ),
 }
