@@ -16,7 +16,7 @@ from vnce_engine.mixture.data import MixtureData
 from vnce_engine.mixture.methods import Density, normalised_density, unnormalised_density
 from vnce_engine.mixture.model import KNOWN_SIGMA, log_noise, log_posterior, true_log_partition
 from vnce_engine.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.mixture.uncertainty import Neighbourhood, neighbourhood
+from vnce_engine.mixture.uncertainty import Neighbourhood, PluggedIn, neighbourhood
 from vnce_engine.result import FitStatus, FitWarning
 from vnce_engine.variational.overlap import Overlap, noise_overlap
 
@@ -87,7 +87,9 @@ class Optimum:
         if self.options.estimator is Estimator.MLE:
             near = neighbourhood([self._log_likelihood], self.parameters[:1])
         else:
-            near = neighbourhood([self._of_data, self._of_noise], self.parameters)
+            near = neighbourhood(
+                [self._of_data, self._of_noise], self.parameters, self._noise_scale()
+            )
         if (1 - self.responsibilities()).sum() < _LEAST_VALUES:
             # theta has shrunk to nothing, where rounding decides about the curvature.
             return replace(near, standard_errors=None, largest_step=None)
@@ -98,7 +100,8 @@ class Optimum:
         if self.options.estimator is Estimator.MLE:
             return None
         of_data, of_noise = (
-            self._log_ratio(self.parameters, u) for u in (self.data.x, self.data.y)
+            self._log_ratio(self.parameters, u, self.data.noise_scale)
+            for u in (self.data.x, self.data.y)
         )
         return noise_overlap(of_data, of_noise, self.data.nu)
 
@@ -106,17 +109,28 @@ class Optimum:
         density = DENSITIES[self.options.form]
         return density(parameters.unsqueeze(0), u).logsumexp(dim=0)
 
-    def _log_ratio(self, parameters: Tensor, u: Tensor) -> Tensor:
-        return self._log_marginal(parameters, u) - log_noise(self.data.noise_scale, u)
+    def _log_ratio(self, parameters: Tensor, u: Tensor, noise_scale: Tensor) -> Tensor:
+        return self._log_marginal(parameters, u) - log_noise(noise_scale, u)
 
-    def _of_data(self, parameters: Tensor) -> Tensor:
-        log_nu = math.log(self.data.nu)
-        return logsigmoid(self._log_ratio(parameters, self.data.x)[0] - log_nu)
+    def _noise_scale(self) -> PluggedIn:
+        """Return the log of the noise's scale, a multiple of the data's root mean square.
 
-    def _of_noise(self, parameters: Tensor) -> Tensor:
+        Under the right model theta does not depend on it; under a wrong one its best value does.
+        """
+        square = (self.data.x[0] / self.data.x.abs().max()).square()  # which alone might overflow
+        return PluggedIn(self.data.noise_scale.log()[0], 0.5 * (square / square.mean() - 1))
+
+    def _of_data(self, at: Tensor) -> Tensor:
+        """Return the rows of the data's term; `at` (p + 1,) ends with the log of noise's scale."""
         log_nu = math.log(self.data.nu)
-        ratio = self._log_ratio(parameters, self.data.y)[0]
-        return self.data.nu * logsigmoid(log_nu - ratio)
+        return logsigmoid(self._log_ratio(at[:-1], self.data.x, at[-1:].exp())[0] - log_nu)
+
+    def _of_noise(self, at: Tensor) -> Tensor:
+        """Return the rows of the noise's term, whose values are as wide as its scale says."""
+        log_nu = math.log(self.data.nu)
+        scale = at[-1:].exp()
+        y = self.data.y / self.data.noise_scale * scale
+        return self.data.nu * logsigmoid(log_nu - self._log_ratio(at[:-1], y, scale)[0])
 
     def _log_likelihood(self, parameters: Tensor) -> Tensor:
         if self.options.form is Form.UNNORMALISED:

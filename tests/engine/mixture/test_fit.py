@@ -109,6 +109,24 @@ def test_standard_errors_are_those_of_repeated_samples(estimator: Estimator) -> 
     assert abs(np.mean(np.square(z)) - 1) < 5 * math.sqrt(2 / num_samples)
 
 
+@pytest.mark.slow
+def test_standard_errors_are_those_of_repeated_samples_where_the_model_is_wrong() -> None:
+    """The best theta then depends on the noise, whose spread is the sample's."""
+    options = MixtureOptions(sigma_1=SIGMA_1, estimator=Estimator.NCE, noise_ratio=1, num_starts=4)
+    num_samples, n = 100, 500
+    estimates, errors = [], []
+    for seed in range(num_samples):
+        rng = np.random.default_rng(seed)
+        sigma = rng.choice([SIGMA_1, THETA, 4 * THETA], p=[0.25, 0.7, 0.05], size=n)
+        found = fit_mixture(sigma * rng.normal(size=n), options, seed)
+        assert found.theta_se is not None
+        estimates.append(found.theta)
+        errors.append(found.theta_se)
+    z = (np.array(estimates) - np.mean(estimates)) / np.array(errors)
+    # z² has mean 1 and variance 2 where z is standard normal.
+    assert abs(np.mean(np.square(z)) - 1) < 5 * math.sqrt(2 / num_samples)
+
+
 def test_a_fit_that_may_not_go_on_says_how_far_it_is() -> None:
     found = fit(Form.UNNORMALISED, Estimator.NCE, max_iterations=2)
     assert found.status is FitStatus.MAX_ITERATIONS

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from vnce_engine.mixture.uncertainty import neighbourhood
+from vnce_engine.mixture.uncertainty import PluggedIn, neighbourhood
 
 
 def normal_sample(n: int) -> Tensor:
@@ -54,6 +54,21 @@ def test_independent_parts_add_their_variances() -> None:
     near = neighbourhood([lambda p: of(x, p), lambda p: of(y, p)], middle.unsqueeze(0))
     assert near.standard_errors is not None
     expected = 0.5 * (x.var() / 400 + y.var() / 900).sqrt()
+    torch.testing.assert_close(near.standard_errors[0], expected, rtol=1e-10, atol=0)
+
+
+def test_a_number_taken_from_the_data_beforehand_adds_what_rows_do_to_it() -> None:
+    x = normal_sample(400)
+    square = x.square().mean()
+
+    def of(at: Tensor) -> Tensor:
+        mean, plugged_in = at
+        return -0.5 * (x - mean - plugged_in).square()
+
+    plugged_in = PluggedIn(square, x.square() - square)
+    near = neighbourhood([of], (x.mean() - square).unsqueeze(0), plugged_in)
+    assert near.standard_errors is not None
+    expected = ((x - x.square()).var() / 400).sqrt()
     torch.testing.assert_close(near.standard_errors[0], expected, rtol=1e-10, atol=0)
 
 
