@@ -65,7 +65,8 @@ class MixtureFit:
     status: FitStatus
     message: str
     objective_path: tuple[float, ...]
-    """The objective after each iteration of the kept start, nats a value."""
+    """The objective after each iteration of the kept start, nats a value; of maximum likelihood the
+    log likelihood in the units of the data."""
     gradient_norm: float
     starts: tuple[MixtureStart, ...]
     noise_sigma: float | None
@@ -170,7 +171,7 @@ def _climb(
         num_iterations += 1
         within = num_iterations / (num_iterations + _USUAL_ITERATIONS)
         fraction = (len(done.climbs) + within) / len(groups)
-        best = _or_none(float(values.max()))
+        best = _or_none(_objective(float(values.max()), options))
         step = FitStep("fit", fraction, num_iterations, best, journal)
         if on_step is not None and on_step(step):
             raise FitCancelledError
@@ -246,13 +247,13 @@ def _present(
         responsibilities=optimum.responsibilities(),
         status=status,
         message=message,
-        objective_path=_path(climb.paths[:, kept]),
+        objective_path=tuple(_objective(v, options) for v in _path(climb.paths[:, kept])),
         gradient_norm=math.nan if near is None else float(near.gradient.norm()),
         starts=tuple(
             MixtureStart(
                 theta=options.sigma_1 * float(parameters[0].exp()),
                 log_partition=_log_partition(parameters, options),
-                objective=float(value),
+                objective=_objective(float(value), options),
                 is_best=bool(best),
             )
             for parameters, value, best in zip(climb.parameters, values, is_best, strict=True)
@@ -284,6 +285,12 @@ def _log_partition(parameters: Tensor, options: MixtureOptions) -> float | None:
     if options.form is Form.NORMALISED:
         return None
     return float(parameters[1]) + math.log(options.sigma_1)
+
+
+def _objective(value: float, options: MixtureOptions) -> float:
+    """Return an objective in the units of the data; those that compare densities have none."""
+    is_likelihood = options.estimator is Estimator.MLE
+    return value - math.log(options.sigma_1) if is_likelihood else value
 
 
 def _path(values: Tensor) -> tuple[float, ...]:

@@ -95,6 +95,18 @@ def test_responsibilities_are_the_papers_posterior(form: Form) -> None:
     assert found.known_weight == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("form", list(Form))
+def test_the_objective_of_maximum_likelihood_is_the_log_likelihood_of_the_values(
+    form: Form,
+) -> None:
+    x, found = draw(form), fit(form, Estimator.MLE)
+    known, other = (np.exp(-0.5 * (x / sd) ** 2) / sd for sd in (SIGMA_1, found.theta))
+    density = found.known_weight * known + (1 - found.known_weight) * other
+    expected = np.mean(np.log(density / math.sqrt(2 * math.pi)))
+    assert found.objective_path[-1] == pytest.approx(expected, rel=1e-12)
+    assert max(start.objective for start in found.starts) == found.objective_path[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", [Estimator.NCE, Estimator.MLE])
 def test_standard_errors_are_those_of_repeated_samples(estimator: Estimator) -> None:
