@@ -32,6 +32,8 @@ _NUM_STRENGTHS = 12
 # The weakest penalty as a share of the strongest, which leaves no edge.
 _WEAKEST = 0.01
 _LEAST_STRONGEST = 1e-3
+# Above the largest correlation by more than rounding, which would leave an edge of 1e-16.
+_MARGIN = 1 + 1e-9
 _NUM_FOLDS = 3
 _MAX_ITERATIONS = 200
 # Of the dual, in nats a row, at which a lasso has settled: far below the sampling error.
@@ -238,7 +240,8 @@ def _strengths(covariance: Tensor) -> list[float]:
     root = covariance.diagonal().rsqrt()
     correlation = covariance * torch.outer(root, root)
     strongest = float((correlation - torch.diag(correlation.diagonal())).abs().max())
-    strongest = max(strongest, _LEAST_STRONGEST)  # columns may be uncorrelated to the bit
+    # Columns may be uncorrelated to the bit.
+    strongest = _MARGIN * max(strongest, _LEAST_STRONGEST)
     return [float(s) for s in np.geomspace(strongest, _WEAKEST * strongest, _NUM_STRENGTHS)]
 
 

@@ -207,6 +207,13 @@ def test_a_chosen_lasso_leaves_its_whole_path(penalty, rule, chain):
         assert min(error for error in errors if error) > 0
 
 
+def test_the_strongest_lasso_leaves_no_edge_by_rounding_either():
+    for seed in range(6, 12):
+        rng = np.random.default_rng(seed)
+        X = mask_completely_at_random(rng.normal(size=(60, 5)), 0.15, rng)
+        assert GaussianEM(penalty="ebic").fit(X).penalty_path_[0].num_edges == 0
+
+
 def test_a_lasso_chosen_at_an_end_of_its_path_is_a_warning():
     rng = np.random.default_rng(2)
     independent = GaussianEM(penalty="ebic").fit(rng.normal(size=(300, 4)))
