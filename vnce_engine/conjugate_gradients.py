@@ -8,8 +8,11 @@ from torch import Tensor
 from vnce_engine.progress import Progress
 from vnce_engine.surface import Curvature
 
-# Residual, relative to the right-hand side, at which the equation counts as solved.
-_FORCING = 0.1
+# Residual, relative to the right-hand side, at which the equation counts as solved: on the way, and
+# where it decides that a fit has settled. Both are measured by the preconditioner, to which a
+# direction that it takes for stiff hardly counts, as among columns nearly functions of each other.
+FORCING = 0.1
+STRICT_FORCING = 1e-6
 _MAX_PRODUCTS = 50
 
 
@@ -18,17 +21,18 @@ def solve(
     curvature: Curvature,
     preconditioner: Callable[[Tensor], Tensor],
     progress: Progress,
+    forcing: float = FORCING,
 ) -> tuple[Tensor, bool]:
-    """Return a symmetric direction that the curvature takes to a tenth of the gradient.
+    """Return a symmetric direction that the curvature takes to the gradient but for `forcing`.
 
-    And whether it does: conjugate gradients may run out of products.
+    And whether it does but for a tenth: conjugate gradients may run out of products.
     """
     direction = torch.zeros_like(gradient)
     residual = gradient
     preconditioned = preconditioner(residual)
     search = preconditioned
     energy = (residual * preconditioned).sum()
-    enough = _FORCING**2 * energy
+    solved, enough = FORCING**2 * energy, forcing**2 * energy
     for _ in range(_MAX_PRODUCTS):
         if not energy > enough:
             break
@@ -39,4 +43,4 @@ def solve(
         preconditioned = preconditioner(residual)
         previous, energy = energy, (residual * preconditioned).sum()
         search = preconditioned + (energy / previous) * search
-    return 0.5 * (direction + direction.mT), not bool(energy > enough)
+    return 0.5 * (direction + direction.mT), not bool(energy > solved)

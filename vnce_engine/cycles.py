@@ -8,6 +8,7 @@ from torch import Tensor
 
 from vnce_engine.acceleration import Acceleration
 from vnce_engine.blocks import Block
+from vnce_engine.conjugate_gradients import STRICT_FORCING
 from vnce_engine.journal import RunEntry
 from vnce_engine.mean_field import complete
 from vnce_engine.newton import NewtonStep, newton_step
@@ -126,8 +127,8 @@ class Cycles:
         first_way = math.nan
         centre = _centre(sample, region)
         is_loose = tolerance >= _LOOSE_TOLERANCE and not penalty.has_kink
+        is_judged = not is_loose and not penalty.has_kink
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
-        settled = min(_STEP * tolerance, _LARGEST_STEP)
         for _ in range(max_cycles):
             start = self._next
             surface = Surface(sample, self._e_step(sample, start, stale), penalty, region)
@@ -142,15 +143,16 @@ class Cycles:
                 return FitStatus.NON_FINITE
             accepted = point
             step = newton_step(point, self._progress)
+            way = _way(step, start, centre, tolerance)
+            if way < 1 and is_judged:
+                # A loosely solved step may be short only because it leaves out what is left to do.
+                strict = newton_step(point, self._progress, STRICT_FORCING)
+                strict_way = _way(strict, start, centre, tolerance)
+                if strict_way >= 1:
+                    step, way = strict, strict_way
             image = step.point.augmented
             self.augmented, self.point = image, step.point
             self.objective_path.append(float(step.point.value))
-            change = max(
-                scaled_change(_centred(part, centre), image)
-                for part in (image - start, step.remaining)
-            )
-            # How many times as far as a fit may end: in single entries or in standard errors.
-            way = min(change / tolerance, _standard_errors(step, region) / settled)
             first_way = way if math.isnan(first_way) else first_way
             self._report(way, first_way)
             self._next = self._extrapolated(start, image, region)
@@ -235,14 +237,25 @@ def _centred(step: Tensor, centre: Tensor) -> Tensor:
     return centred
 
 
-def _standard_errors(step: NewtonStep, region: Region) -> float:
+def _way(step: NewtonStep, start: Tensor, centre: Tensor, tolerance: float) -> float:
+    """Return how many times as far as a fit may end: in single entries or in standard errors."""
+    image = step.point.augmented
+    change = max(
+        scaled_change(_centred(part, centre), image) for part in (image - start, step.remaining)
+    )
+    settled = min(_STEP * tolerance, _LARGEST_STEP)
+    return min(change / tolerance, _standard_errors(step) / settled)
+
+
+def _standard_errors(step: NewtonStep) -> float:
     """Return the length of a step in standard errors of the parameters, in root mean square.
 
     The objective's curvature over all rows is the inverse of the parameters' covariance, to which
     it tends as nu grows, so that what the step promises over all rows is the sum of their squares.
     """
-    num_parameters = int(torch.triu(region.estimated()).sum())
-    return math.sqrt(step.promised * step.point.surface.sample.num_rows / num_parameters)
+    surface = step.point.surface
+    num_parameters = int(torch.triu(surface.region.estimated()).sum())
+    return math.sqrt(step.promised * surface.sample.num_rows / num_parameters)
 
 
 def scaled_change(step: Tensor, augmented: Tensor) -> float:

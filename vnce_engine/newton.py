@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vnce_engine.conjugate_gradients import solve
+from vnce_engine.conjugate_gradients import FORCING, solve
 from vnce_engine.orthant import orthant_target
 from vnce_engine.preconditioner import GaussianPreconditioner
 from vnce_engine.progress import Progress
@@ -29,8 +29,11 @@ class NewtonStep(NamedTuple):
     Newton's equations were not solved, or their solution, projected, does not lead uphill."""
 
 
-def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
+def newton_step(point: SurfacePoint, progress: Progress, forcing: float = FORCING) -> NewtonStep:
     """Climb a surface by one step from a `point` of it; stay there if no step gains.
+
+    Newton's equations are solved but for a `forcing` of their right-hand side; not under an L1
+    penalty, which keeps to its own.
 
     A step that would leave the region is projected back onto it, and a K_ii at its floor that the
     gradient presses against it takes no part; `orthant.py` keeps to an L1 penalty's kinks. The
@@ -50,12 +53,12 @@ def newton_step(point: SurfacePoint, progress: Progress) -> NewtonStep:
         curvature.mean() if region.has_linear and _is_sparse(point) else None,
     )
     if point.surface.penalty.has_kink:
-        target, is_solved = orthant_target(point, curvature, preconditioner, progress), False
-        way = target - point.augmented
+        target = orthant_target(point, curvature, preconditioner, progress)
+        way, is_solved = target - point.augmented, False
     else:
         gradient = point.gradient * curvature.is_free
         inner = preconditioner.restricted(curvature.is_free)
-        way, is_solved = solve(gradient, curvature, inner, progress)
+        way, is_solved = solve(gradient, curvature, inner, progress, forcing)
     moved = _line_search(point, way, progress)
     remaining = preconditioner.restricted(moved.is_free())(moved.gradient)
     promised = _promised(point, region.project(point.augmented + way))

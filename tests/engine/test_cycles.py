@@ -92,10 +92,10 @@ def test_a_step_that_q_cannot_follow_is_taken_back_and_the_fit_still_settles(
     )
     num_steps, retreats = 0, []
 
-    def leap(point: SurfacePoint, progress: Progress) -> NewtonStep:
+    def leap(point: SurfacePoint, progress: Progress, *forcing: float) -> NewtonStep:
         nonlocal num_steps
         num_steps += 1
-        step = newton_step(point, progress)
+        step = newton_step(point, progress, *forcing)
         if num_steps != 3:
             return step
         return step._replace(point=point.surface.at(step.point.augmented + length * way, progress))

@@ -1,0 +1,33 @@
+"""Columns that nearly depend on each other: a fit that says it has converged is at its maximum."""
+
+import numpy as np
+import pytest
+
+from vnce_engine import FitStatus, TruncatedGaussianNCE
+
+
+@pytest.mark.parametrize(
+    "penalty", [{"penalty": 1.0, "penalty_kind": "centred-ridge"}, {"penalty": 0.1}]
+)
+def test_a_default_fit_of_nearly_dependent_columns_ends_where_a_far_stricter_one_does(
+    penalty: dict[str, object],
+) -> None:
+    rng = np.random.default_rng(3)
+    common = np.abs(rng.normal(size=(300, 1))) + 1
+    X = np.abs(common * np.array([1, 2, 0.5, 1]) + 0.05 * rng.normal(size=(300, 4)))
+    settled, at_maximum = (
+        TruncatedGaussianNCE(linear="zero", random_state=0, tol=tol, max_iter=300, **penalty).fit(X)
+        for tol in (3e-3, 1e-6)
+    )
+    assert settled.status_ is FitStatus.CONVERGED
+    # New noise moves each of 11 parameters by about a tenth of its standard error.
+    left = 300 * (at_maximum.objective_path_[-1] - settled.objective_path_[-1])
+    assert left < 0.5 * 11 * 0.1**2
+
+
+def test_a_pair_that_never_occurs_together_is_not_said_to_have_converged() -> None:
+    rng = np.random.default_rng([0, 6])
+    X = (rng.random((300, 5)) < np.array([0.5, 0.1, 0.9, 0.3, 0.02])).astype(float)
+    assert not (X[:, 3] * X[:, 4]).any()  # K_34 grows for ever
+    model = TruncatedGaussianNCE(linear="zero", penalty=None, random_state=0).fit(X)
+    assert model.status_ is FitStatus.MAX_ITERATIONS
