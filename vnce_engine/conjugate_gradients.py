@@ -25,7 +25,8 @@ def solve(
 ) -> tuple[Tensor, bool]:
     """Return a symmetric direction that the curvature takes to the gradient but for `forcing`.
 
-    And whether it does but for a tenth: conjugate gradients may run out of products.
+    And whether it does but for a tenth: conjugate gradients may run out of products, or of digits,
+    where the preconditioner calls a length negative or not finite.
     """
     direction = torch.zeros_like(gradient)
     residual = gradient
@@ -43,4 +44,4 @@ def solve(
         preconditioned = preconditioner(residual)
         previous, energy = energy, (residual * preconditioned).sum()
         search = preconditioned + (energy / previous) * search
-    return 0.5 * (direction + direction.mT), not bool(energy > solved)
+    return 0.5 * (direction + direction.mT), bool((energy >= 0) & (energy <= solved))

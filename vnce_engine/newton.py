@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from vnce_engine.conjugate_gradients import FORCING, solve
@@ -43,8 +42,9 @@ def newton_step(point: SurfacePoint, progress: Progress, forcing: float = FORCIN
     """
     curvature = point.curvature()
     if not curvature.total_weight > 0:
-        # Data and noise are told apart to the last bit: no direction is better than another.
-        return NewtonStep(point, torch.zeros_like(point.augmented), 0.0)
+        # Data and noise are told apart to the last bit, or taken for each other: no curvature says
+        # how far a slope that is left leads.
+        return NewtonStep(point, point.gradient, math.inf)
     region = point.surface.region
     # Made for all that is estimated: what may move is not the same before and after the step.
     preconditioner = GaussianPreconditioner.of(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine import FitStatus, TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.far_columns import lowered
 from vnce_engine.observations import Observations
 from vnce_engine.simulate import mask_completely_at_random
@@ -100,3 +100,9 @@ def test_what_is_moved_keeps_its_gaps_its_spread_and_a_wide_berth_of_zero(
     np.testing.assert_allclose(np.nanstd(values, axis=0), spread, rtol=1e-9)
     np.testing.assert_allclose((np.nanmin(values, axis=0) / spread)[[1, 3]], 40.0, rtol=1e-6)
     assert torch.equal(moved.values[:, 0], Observations.from_array(table).values[:, 0])
+
+
+def test_a_fit_that_cannot_move_for_want_of_digits_is_not_said_to_have_converged() -> None:
+    X = 50 + 0.01 * np.abs(np.random.default_rng(0).normal(size=(300, 4)))
+    model = TruncatedGaussianVNCE(linear="zero", penalty=0.1, random_state=0).fit(X)
+    assert model.status_ is FitStatus.MAX_ITERATIONS
