@@ -25,8 +25,9 @@ _WIDE_TRIAL_STRENGTH = 1.0
 _TRIAL_CYCLES = 20
 # Share of rows at either end whose gains are drawn in to the nearest of the others.
 _WINSORISED_SHARE = 0.05
-# A choice must gain this many standard errors over the simpler one.
+# A choice must gain this many standard errors over the simpler one, and h this many.
 _STANDARD_ERRORS = 1.5
+_LINEAR_STANDARD_ERRORS = 1.35
 # Of the three folds this many are held out in turn; the third would add little but time.
 _HELD_OUT_FOLDS = 2
 # The path ends after this many falls in a row of the held-out objective, or where that is no longer
@@ -51,7 +52,7 @@ def _trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
 
 
 def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str, LinearEvidence]:
-    """Fit with and without h to two folds; keep h if the third gains more than 1.5 SE by it.
+    """Fit with and without h to two folds; keep h if the third gains more than 1.35 SE by it.
 
     A fit that has not settled stands back where the other one has. The gain is a winsorised mean
     over rows: on raw tables with heavy tails, the loss of one extreme row may exceed that of all
@@ -72,13 +73,12 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
         values[linear] = progress.journal.value(
             partial(held_out.held_out_objective, cycles.augmented, problem.num_rows)
         )
-    gains = _winsorised(values["free"] - values["zero"], held_out)
-    gain, standard_error = _mean_and_error(gains, [held_out])
+    gain, standard_error = _winsorised_mean(values["free"] - values["zero"], held_out)
     rule = (
         f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side drawn in, "
-        f"exceeds {_STANDARD_ERRORS} standard errors"
+        f"exceeds {_LINEAR_STANDARD_ERRORS:g} standard errors"
     )
-    choice = "free" if gain > _STANDARD_ERRORS * standard_error else "zero"
+    choice = "free" if gain > _LINEAR_STANDARD_ERRORS * standard_error else "zero"
     if len(settled) == 1:
         (choice,) = settled
         rule += f"; but only the fit with {choice} had settled, and it was taken"
@@ -174,12 +174,18 @@ def _path(
     return steps, chosen
 
 
-def _winsorised(differences: Tensor, held_out: RowSample) -> Tensor:
-    """Return row-wise differences with those of the outer held-out rows set to the limits."""
+def _winsorised_mean(differences: Tensor, held_out: RowSample) -> tuple[float, float]:
+    """Return the mean over held-out rows, the outer ones drawn in, and its standard error.
+
+    Rows drawn in say less than as many others: the standard deviation of all, over the root of
+    their number, falls short of the error. Source: Dixon and Tukey (1968), "Approximate behavior of
+    the distribution of Winsorized t", Technometrics 10.
+    """
     chosen = differences[held_out.data_rows()]
     levels = chosen.new_tensor([_WINSORISED_SHARE, 1 - _WINSORISED_SHARE])
     low, high = torch.quantile(chosen, levels)
-    return differences.clamp(low, high)
+    mean, error = _mean_and_error(differences.clamp(low, high), [held_out])
+    return mean, error / (1 - 2 * _WINSORISED_SHARE)
 
 
 def _mean_and_error(differences: Tensor, held_out: Sequence[RowSample]) -> tuple[float, float]:
