@@ -218,7 +218,13 @@ def _convergence(estimator: Estimator) -> ConvergenceRead:
         n_iter=estimator.n_iter_,
         objective=finite(path[-1]) if len(path) else None,
         gradient_norm=finite(estimator.diagnostics_.gradient_norm),
+        column_change=_column_change(estimator),
     )
+
+
+def _column_change(estimator: Estimator) -> list[float | None] | None:
+    changes = getattr(estimator, "column_change_", None)
+    return None if changes is None else [finite(change) for change in changes.tolist()]
 
 
 def _diagnostics(estimator: Estimator) -> DiagnosticsRead:

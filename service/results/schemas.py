@@ -118,10 +118,18 @@ class ConvergenceRead(ResultModel):
     message: str = Field(description="What happened and, if it did not converge, what to try.")
     n_iter: int = Field(ge=0, description="Iterations made.")
     objective: float | None = Field(
-        description="Last value of the objective, per row; of Monte-Carlo likelihood and "
-        "contrastive divergence the squared length of the gradient, noise included."
+        description="Last value of the objective, per row: with its penalty, and of columns scaled "
+        "for the fit. Of Monte-Carlo likelihood and contrastive divergence it is the squared "
+        "length of the gradient, noise included; of Gaussian EM the log likelihood without a "
+        "penalty; of score matching minus its loss."
     )
     gradient_norm: float | None = Field(ge=0, description="Norm of the scaled gradient at the end.")
+    column_change: list[float | None] | None = Field(
+        default=None,
+        description="How far the mean of each variable's imputed cells moved in the last round, in "
+        "units of its root mean square (Gaussian EM: standard deviation); null where an estimator "
+        "does not impute in rounds.",
+    )
 
 
 class DiagnosticsRead(ResultModel):
@@ -143,14 +151,15 @@ class DiagnosticsRead(ResultModel):
     effective_sample_size: float | None = Field(
         ge=0,
         le=1,
-        description="Effective share of the latent draws, mean over data rows; null without "
-        "missing cells.",
+        description="Effective share of the latent draws, mean over data rows with missing cells; "
+        "null where there are none.",
     )
     n_draws: int | None = Field(ge=0, description="Latent draws per row of data.")
     largest_interaction: float | None = Field(
         ge=0,
         description="Largest interaction between two variables, both scaled to unit strength of "
-        "their own; above 1 the fit may be running away.",
+        "their own; above 1 the fit may be running away. Of model `gaussian` the largest partial "
+        "correlation, sign dropped.",
     )
     noise_ratio: float | None = Field(
         gt=0, description="Noise rows per row of data in the last iterations."

@@ -200,7 +200,8 @@ class GaussianEM(NetworkEstimator):
             _comparator_fit(em, status, precision),
             observations,
             table.normal_in_units(em.mean, precision),
-            torch.ones_like(em.mean),
+            # In units in which an interaction is a partial correlation.
+            1 / precision.diagonal(),
             free_linear=True,
             message=_STUCK if is_stuck else _MESSAGES[status],
             shrinkage=self._shrinkage(choice),

@@ -95,7 +95,7 @@ def present(
 ) -> FitResult:
     """Return the result; `model` is the fit's in the units of the table.
 
-    `inverse_k0` (d,) is 1 / k0 of the fit's columns.
+    `inverse_k0` (d,) has the units of the largest interaction: 1 / k0 of the fit's columns.
     """
     precision = torch.from_numpy(fit.precision)
     smallest = smallest_scaled_eigenvalue(precision)

@@ -27,6 +27,14 @@ def holes(rows):
     return np.where(mask, np.nan, rows)
 
 
+def test_the_largest_interaction_is_a_partial_correlation() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(200, 1)) + 0.1 * rng.normal(size=(200, 3))
+    model = GaussianEM().fit(X * [1.0, 1e3, 1e-3])
+    rho = np.abs(model.partial_correlation_ - np.eye(3)).max()
+    assert model.diagnostics_.largest_interaction == pytest.approx(rho, rel=1e-9)
+
+
 def test_without_missing_cells_it_is_the_sample_covariance(rows):
     model = GaussianEM().fit(rows)
 

@@ -187,6 +187,18 @@ def test_a_fit_without_iterations_left_succeeds_and_says_so(make_request: MakeRe
     assert "max_iter" in convergence.message
 
 
+def test_how_far_imputed_cells_moved_is_told_for_every_variable(make_request: MakeRequest) -> None:
+    model = {"kind": "truncated-gaussian", "linear": "zero"}
+    estimator = {"kind": "score-matching"}
+    request = make_request(model=model, estimator=estimator)
+    convergence = estimate(request, ignore).document.convergence
+    assert convergence.column_change is not None
+    assert len(convergence.column_change) == len(request.spec.variables)
+    assert max(change for change in convergence.column_change if change is not None) > 0
+    vnce = estimate(make_request(model=model, estimator={"kind": "vnce", "penalty": 1.0}), ignore)
+    assert vnce.document.convergence.column_change is None
+
+
 def test_progress_goes_through_every_stage_and_never_falls(make_request: MakeRequest) -> None:
     steps: list[FitStep] = []
     estimate(make_request(), steps.append)
