@@ -22,7 +22,8 @@ class NewtonStep(NamedTuple):
 
     point: SurfacePoint
     remaining: Tensor
-    """About the step that is left: the preconditioned gradient there."""
+    """About the step that is left: the preconditioned gradient there, or the gradient itself where
+    there is no curvature."""
     promised: float
     """What the whole step would gain to first order, twice its gain to second order; infinity where
     Newton's equations were not solved, or their solution, projected, does not lead uphill."""

@@ -27,8 +27,8 @@ from benchmarks.service.stack import on_postgresql, on_sqlite
 
 SECTIONS = ("rates", "queue", "drain", "results", "uploads", "scaling")
 NUM_QUEUED = 10_000
-# A database, and the jobs that it holds when rates are measured: hardly any, a morning's work, or
-# so many that pygeoapi is as fast as when the targets were set.
+# A database, and the jobs that it holds when rates are measured: hardly any, a morning's work, or a
+# week's.
 RATES = (
     ("SQLite", on_sqlite, 50),
     ("SQLite", on_sqlite, 1_000),

@@ -3,7 +3,6 @@ import json
 import numpy as np
 
 from service.results.vocabulary import EdgeScore
-from worker.exports.objective import objective_artefact
 from worker.exports.roc import NO_TRUTH, roc_artefacts, roc_curves, score_documents
 from worker.truth import adjacency
 
@@ -46,16 +45,3 @@ def test_without_a_true_graph_every_score_says_so() -> None:
     documents = score_documents(None)
     assert [document.score for document in documents] == list(EdgeScore)
     assert {document.reason for document in documents} == {NO_TRUTH}
-
-
-def test_objective_leaves_a_value_that_is_not_finite_empty() -> None:
-    artefact = objective_artefact([-1.5, float("nan"), 0.1 + 0.2])
-    assert artefact.content == (
-        b"iteration,objective,noise\n1,-1.5,1\n2,,1\n3,0.30000000000000004,1\n"
-    )
-
-
-def test_objective_says_which_noise_each_value_is_of() -> None:
-    artefact = objective_artefact([-1.0, -0.5, -2.0, -3.0], starts=[2, 3])
-    lines = artefact.content.decode().splitlines()[1:]
-    assert [line.split(",")[2] for line in lines] == ["1", "1", "2", "3"]
