@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, graph_of, num_edges
@@ -87,6 +88,7 @@ def choose_by_ebic(
     # A refit that has not settled stands back where any other has: its criterion is too large, or
     # of an objective that has no maximum.
     best = min(range(len(steps)), key=lambda i: (not has_settled[i], steps[i].criterion))
+    best = _strongest_of_its_graph(best, refits, has_settled)
     path = tuple(replace(step, chosen=i == best) for i, step in enumerate(steps))
     return PenaltyChoice(
         path[best].strength,
@@ -94,6 +96,21 @@ def choose_by_ebic(
         refits[best],
         graph_of(refits[best]),
         is_settled=any(has_settled),
+    )
+
+
+def _strongest_of_its_graph(
+    best: int, refits: Sequence[Tensor], has_settled: Sequence[bool]
+) -> int:
+    """Return the first fit to the graph of the best one, settled if that is.
+
+    Their criteria differ by where fits ended, which would choose a strength, even the grid's last.
+    """
+    graph = graph_of(refits[best])
+    return next(
+        i
+        for i, refit in enumerate(refits)
+        if has_settled[i] == has_settled[best] and torch.equal(graph_of(refit), graph)
     )
 
 

@@ -69,6 +69,20 @@ def test_the_graph_is_fitted_without_the_penalty(fitted: TruncatedGaussianVNCE) 
     assert (fitted.penalty_, fitted.penalty_kind_, fitted.selection_) == (None, None, "ebic")
 
 
+def test_of_strengths_with_the_same_graph_the_strongest_is_chosen() -> None:
+    # One strong pair of three columns: most strengths leave its edge alone, and their criteria are
+    # the same but for the last digits.
+    rng = np.random.default_rng(1)
+    X = np.abs(rng.normal(size=(300, 3)))
+    X[:, 1] = np.abs(X[:, 0] + 0.5 * rng.normal(size=300))
+    model = TruncatedGaussianVNCE(
+        linear="zero", penalty_kind="l1", selection="ebic", random_state=0
+    ).fit(X)
+    path = model.penalty_path_
+    assert [step.num_edges for step in path[:6]] == [0, 1, 1, 1, 1, 1]
+    assert [step.chosen for step in path[:3]] == [False, True, False]
+
+
 def test_too_few_rows_for_a_graph_without_edges_are_refused() -> None:
     X = np.abs(np.random.default_rng(1).normal(size=(9, 4)))
     with pytest.raises(ValueError, match=r"more rows than the 9 parameters .* got 9"):
