@@ -14,6 +14,8 @@ from service.tenant_names import TenantName
 
 # Of a key that a command makes; who wants more wants one that does not expire.
 MOST_DAYS = 99_999
+# Later ones have a year of five digits somewhere, or once they are rounded.
+LATEST_END = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 Scopes = Annotated[
     list[Scope],
     Field(min_length=1, max_length=len(Scope), description="What the key may be used for."),
@@ -26,7 +28,7 @@ class ApiKeyCreate(RequestModel):
     name: Annotated[Label, Field(description="What the key is for, 1 to 200 characters.")]
     scopes: Scopes
     expires_at: Annotated[
-        AwareDatetime | None,
+        Annotated[AwareDatetime, Field(le=LATEST_END)] | None,
         Field(description="When it stops working, with its time zone; null: never."),
     ] = None
 

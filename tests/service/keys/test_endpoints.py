@@ -46,6 +46,15 @@ def test_a_new_key_works_and_its_token_is_shown_once(
     assert made["token"] not in client.get("/v1/api-keys", headers=admin).text
 
 
+def test_a_key_may_end_at_the_latest_time_that_can_be_written(
+    client: TestClient, admin: dict[str, str]
+) -> None:
+    latest = "9999-12-31T23:59:59Z"
+    answer = create(client, admin, expires_at=latest)
+    assert answer.status_code == 201
+    assert client.get(answer.headers["location"], headers=admin).json()["expires_at"] == latest
+
+
 def test_the_secret_is_nowhere_in_the_database(
     client: TestClient, admin: dict[str, str], database: Database
 ) -> None:
@@ -120,6 +129,9 @@ def test_another_tenants_keys_are_not_there(
         ({"name": ""}, "/name"),
         ({"expires_at": "2001-01-01T00:00:00Z"}, "/expires_at"),
         ({"expires_at": "2999-01-01T00:00:00"}, "/expires_at"),
+        # In the year 10000, and in it once rounded to the millisecond.
+        ({"expires_at": "9999-12-31T23:59:59-14:00"}, "/expires_at"),
+        ({"expires_at": "9999-12-31T23:59:59.9999Z"}, "/expires_at"),
         ({"tenant": "other"}, "/tenant"),
     ],
 )
