@@ -1,10 +1,10 @@
 """What every estimation does with its data set first: lock it, choose columns, look at cells."""
 
-import unicodedata
-
 from sqlalchemy.orm import Session
 
+from service.datasets.names import clean_name
 from service.datasets.records import DatasetRecord
+from service.datasets.refusals import MAX_ITEMS, shorten
 from service.datasets.schemas import ColumnSummary
 from service.identifiers import is_id
 from service.jobs.plans import PlannedData
@@ -34,14 +34,19 @@ def lock_dataset(session: Session, dataset_id: str) -> DatasetRecord:
 def choose_columns(
     variables: list[str] | None, columns: list[ColumnSummary]
 ) -> tuple[list[ColumnSummary], list[ProblemItem]]:
-    """Return the columns asked for, in the data set's order, and what is wrong with the names."""
+    """Return the columns asked for, in the data set's order, and what is wrong with the names.
+
+    Of the faults it returns the first: a short body can hold very many.
+    """
     if variables is None:
         return columns, []
     known = {column.name for column in columns}
     wanted: set[str] = set()
-    problems = []
+    problems: list[ProblemItem] = []
     for position, variable in enumerate(variables):
-        name = unicodedata.normalize("NFC", variable)
+        if len(problems) == MAX_ITEMS:
+            break
+        name = clean_name(variable)
         if name not in known:
             message = "The data set has no variable of this name."
         elif name in wanted:
@@ -49,9 +54,8 @@ def choose_columns(
         else:
             wanted.add(name)
             continue
-        problems.append(
-            ProblemItem(message=message, pointer=f"/variables/{position}", column=variable)
-        )
+        pointer = f"/variables/{position}"
+        problems.append(ProblemItem(message=message, pointer=pointer, column=shorten(variable)))
     return [column for column in columns if column.name in wanted], problems
 
 

@@ -77,7 +77,7 @@ class EstimationJobCreate(RequestModel):
         | None,
         Field(
             description="Names of the columns to use, in any order (the data set's is kept), or "
-            "null for all. Compared after Unicode NFC."
+            "null for all. Compared as names are stored: in Unicode NFC, trimmed."
         ),
     ] = None
     model: ModelCreate = Field(

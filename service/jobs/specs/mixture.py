@@ -53,7 +53,7 @@ OneVariable = Annotated[
     Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None,
     Field(
         description="Name of the one column to use, in a list; null where the data set has but "
-        "one. Compared after Unicode NFC."
+        "one. Compared as names are stored: in Unicode NFC, trimmed."
     ),
 ]
 

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from service.database import Database
+from service.datasets.refusals import MAX_CELL_CHARACTERS, MAX_ITEMS
 from service.jobs import leases, lifecycle, outbox, planning, submission
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobCreate
@@ -96,6 +97,24 @@ def test_composed_spelling_finds_the_decomposed_column(
     table = TABLE.replace("a,b,c", "cafe\u0301,b,c")
     job, _ = submit(database, request(add_dataset(table), variables=["caf\u00e9", "b"]))
     assert job.spec["variables"] == ["caf\u00e9", "b"]
+
+
+def test_names_are_found_as_the_header_spells_them(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    table = TABLE.replace("a,b,c", "a, b, c")
+    job, _ = submit(database, request(add_dataset(table), variables=["a", " b"]))
+    assert job.spec["variables"] == ["a", "b"]
+
+
+def test_the_answer_to_many_or_long_wrong_names_is_short(
+    database: Database, add_dataset: AddDataset
+) -> None:
+    wrong = ["x" * 100_000, *map(str, range(1_000))]
+    with pytest.raises(ProblemError) as refused:
+        submit(database, request(add_dataset(TABLE), variables=wrong))
+    assert len(refused.value.errors) == MAX_ITEMS
+    assert max(len(item.column or "") for item in refused.value.errors) == MAX_CELL_CHARACTERS
 
 
 def test_unknown_and_repeated_names_are_refused_by_position(
