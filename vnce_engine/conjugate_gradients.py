@@ -14,6 +14,8 @@ from vnce_engine.surface import Curvature
 FORCING = 0.1
 STRICT_FORCING = 1e-6
 _MAX_PRODUCTS = 50
+# Curvature along a direction, relative to the preconditioner's, that is zero but for rounding.
+_FLAT = 1e-7
 
 
 def solve(
@@ -26,7 +28,10 @@ def solve(
     """Return a symmetric direction that the curvature takes to the gradient but for `forcing`.
 
     And whether it does but for a tenth: conjugate gradients may run out of products, or of digits,
-    where the preconditioner calls a length negative or not finite.
+    where the preconditioner calls a length negative or not finite; or they meet a direction without
+    curvature, along which they end as far off as the preconditioner thinks.
+    Source: Steihaug (1983), "The conjugate gradient method and trust regions in large scale
+    optimization", SIAM J. Numer. Anal. 20, for ending so.
     """
     direction = torch.zeros_like(gradient)
     residual = gradient
@@ -38,10 +43,17 @@ def solve(
         if not energy > enough:
             break
         product = curvature.product(search, progress)
-        step = energy / (search * product).sum()
+        curved = (search * product).sum()
+        if curved <= _FLAT * energy:
+            return _symmetric(direction + search), False
+        step = energy / curved
         direction = direction + step * search
         residual = residual - step * product
         preconditioned = preconditioner(residual)
         previous, energy = energy, (residual * preconditioned).sum()
         search = preconditioned + (energy / previous) * search
-    return 0.5 * (direction + direction.mT), bool((energy >= 0) & (energy <= solved))
+    return _symmetric(direction), bool((energy >= 0) & (energy <= solved))
+
+
+def _symmetric(direction: Tensor) -> Tensor:
+    return 0.5 * (direction + direction.mT)

@@ -17,6 +17,7 @@ from vnce_engine.progress import Progress
 from vnce_engine.region import Region
 from vnce_engine.result import FitStatus
 from vnce_engine.sample import ContrastiveSample
+from vnce_engine.step_length import centred, column_units, scaled_change, standard_errors
 from vnce_engine.surface import Surface, SurfacePoint
 
 # q starts each cycle from the last one's means, so that one sweep keeps up with theta.
@@ -198,7 +199,7 @@ class Cycles:
 
     def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:
         # Residuals of c, large beside the others, would drown them; c follows K and h at once.
-        units = _units(image)
+        units = column_units(image)
         units[-1, -1] = 0.0
         point = self._acceleration.next_point(start.flatten(), image.flatten(), units.flatten())
         point = point.view_as(image)
@@ -226,46 +227,11 @@ def _centre(sample: ContrastiveSample, region: Region) -> Tensor:
     return centre
 
 
-def _centred(step: Tensor, centre: Tensor) -> Tensor:
-    """Return a step in A (d + 1, d + 1) for rows measured from `centre`.
-
-    Where columns lie many spreads from 0, a small step in K moves h along by many times as much,
-    and only the rest of h's step, which shifts the model, says how far the estimates have settled.
-    """
-    centred = step.clone()
-    centred[:-1, -1] = centred[-1, :-1] = step[:-1] @ centre
-    return centred
-
-
 def _way(step: NewtonStep, start: Tensor, centre: Tensor, tolerance: float) -> float:
     """Return how many times as far as a fit may end: in single entries or in standard errors."""
     image = step.point.augmented
     change = max(
-        scaled_change(_centred(part, centre), image) for part in (image - start, step.remaining)
+        scaled_change(centred(part, centre), image) for part in (image - start, step.remaining)
     )
     settled = min(_STEP * tolerance, _LARGEST_STEP)
-    return min(change / tolerance, _standard_errors(step) / settled)
-
-
-def _standard_errors(step: NewtonStep) -> float:
-    """Return the length of a step in standard errors of the parameters, in root mean square.
-
-    The objective's curvature over all rows is the inverse of the parameters' covariance, to which
-    it tends as nu grows, so that what the step promises over all rows is the sum of their squares.
-    """
-    surface = step.point.surface
-    num_parameters = int(torch.triu(surface.region.estimated()).sum())
-    return math.sqrt(step.promised * surface.sample.num_rows / num_parameters)
-
-
-def scaled_change(step: Tensor, augmented: Tensor) -> float:
-    """Return the largest entry of `step` in K and h, columns scaled to unit K_ii."""
-    scaled = step * _units(augmented)
-    return float(scaled[:, :-1].abs().max())
-
-
-def _units(augmented: Tensor) -> Tensor:
-    """Return the factors (d + 1, d + 1) that make every K_ii one, and leave c as it is."""
-    root = augmented.diagonal().rsqrt()
-    root[-1] = 1.0
-    return torch.outer(root, root)
+    return min(change / tolerance, standard_errors(step) / settled)

@@ -5,18 +5,15 @@ import math
 import torch
 from torch import Tensor
 
-from vnce_engine.cycles import scaled_change
 from vnce_engine.gaussian_sample import GaussianSample, normalised, of_possible_spread
 from vnce_engine.journal import RunEntry
-from vnce_engine.newton import NewtonStep, newton_step
+from vnce_engine.newton import newton_step
 from vnce_engine.penalty import Penalty
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
 from vnce_engine.result import FitStatus
+from vnce_engine.step_length import leaves_rounding, scaled_change
 from vnce_engine.surface import Surface, SurfacePoint
-
-# Share of the objective below which a gain is rounding.
-_ROUNDING = 1e-9
 
 
 class GaussianCycles:
@@ -87,7 +84,7 @@ class GaussianCycles:
             self._num_cycles += 1
             self._report(change, first_change, tolerance)
             self._note(None)
-            if change < tolerance or (not has_moved and _is_rounding(step)):
+            if change < tolerance or (not has_moved and leaves_rounding(step)):
                 return FitStatus.CONVERGED
             if not has_moved:
                 return FitStatus.MAX_ITERATIONS
@@ -112,9 +109,3 @@ class GaussianCycles:
         left = math.log(max(change, tolerance) / tolerance)
         share = 1 - left / way if way > 0 else 1.0
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])
-
-
-def _is_rounding(step: NewtonStep) -> bool:
-    """Return whether what is left promises no gain that could be told from rounding."""
-    promised = float((step.remaining * step.point.gradient).sum())
-    return promised <= _ROUNDING * max(1.0, abs(float(step.point.value)))

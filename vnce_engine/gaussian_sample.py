@@ -18,8 +18,8 @@ from vnce_engine.barrier import is_positive_definite
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Curvature, both_ways
-from vnce_engine.symmetric_products import WeightedSquares, quadratics
+from vnce_engine.row_curvature import RowCurvature
+from vnce_engine.symmetric_products import WeightedSquares, both_ways, quadratics
 from vnce_engine.variational.gaussian import (
     GaussianParameters,
     half_log_determinants,
@@ -212,7 +212,7 @@ class _Posterior:
 
 
 @dataclass(frozen=True)
-class GaussianCurvature(Curvature):
+class GaussianCurvature(RowCurvature):
     """The same operator for rows of which E a aᵀ is known: slopes of -½ E a aᵀ, weighted."""
 
     patterns: list[Tensor]

@@ -14,16 +14,13 @@ the orthants; Hintermueller, Ito and Kunisch (2002), "The primal-dual active set
 semismooth Newton method", SIAM J. Optim. 13, for holding and letting go.
 """
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from vnce_engine.conjugate_gradients import solve
-from vnce_engine.preconditioner import GaussianPreconditioner
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Curvature, SurfacePoint
+from vnce_engine.surface import Curvature, Preconditioner, SurfacePoint
 
 # Faces of the orthant that one M-step tries; the next one goes on from there.
 _MAX_FACES = 8
@@ -32,14 +29,14 @@ _MAX_FACES = 8
 def orthant_target(
     point: SurfacePoint,
     curvature: Curvature,
-    preconditioner: GaussianPreconditioner,
+    preconditioner: Preconditioner,
     progress: Progress,
 ) -> Tensor:
     """Return the best target (d + 1, d + 1) found; the way there starts uphill.
 
     `curvature` and `preconditioner` are those of all entries that may move.
     """
-    whole = replace(curvature, is_free=point.surface.region.estimated())
+    whole = curvature.restricted(point.surface.region.estimated())
     signs = _signs(point)
     is_free = curvature.is_free
     best, largest_gain = _steepest(point, curvature, signs, preconditioner), 0.0
@@ -47,7 +44,7 @@ def orthant_target(
         held = torch.where(curvature.is_free & ~is_free, -point.augmented, 0.0)
         held = preconditioner.about_centre(held)
         residual = point.gradient - whole.product(held, progress)
-        face = replace(curvature, is_free=is_free)
+        face = curvature.restricted(is_free)
         inner = preconditioner.restricted(is_free)
         solved, _ = solve(residual * is_free, face, inner, progress)
         step = held + solved
@@ -77,7 +74,7 @@ def _has_sign(values: Tensor, signs: Tensor) -> Tensor:
 
 
 def _within(
-    point: SurfacePoint, augmented: Tensor, signs: Tensor, preconditioner: GaussianPreconditioner
+    point: SurfacePoint, augmented: Tensor, signs: Tensor, preconditioner: Preconditioner
 ) -> Tensor:
     """Return `augmented` taken back to the orthant and the region, h and c going along."""
     inside = augmented.masked_fill(~_has_sign(augmented, signs), 0.0)
@@ -97,7 +94,7 @@ def _steepest(
     point: SurfacePoint,
     curvature: Curvature,
     signs: Tensor,
-    preconditioner: GaussianPreconditioner,
+    preconditioner: Preconditioner,
 ) -> Tensor:
     """Return where every free entry would go if it moved alone."""
     alone = torch.where(curvature.is_free, point.gradient / curvature.diagonal(), 0.0)

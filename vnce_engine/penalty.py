@@ -63,6 +63,11 @@ class Penalty:
         """Whether the penalty has no derivative where an interaction is zero."""
         return self.kind is PenaltyKind.L1 and self.strength > 0
 
+    @property
+    def is_concave_somewhere(self) -> bool:
+        """Whether the second derivative may be negative."""
+        return self.kind is PenaltyKind.ADAPTIVE and self.strength > 0
+
     def value(self, precision: Tensor) -> Tensor:
         """Return the penalty, a scalar; infinity where a barrier forbids `precision`."""
         kappa = self._kappa(precision)
@@ -120,16 +125,20 @@ class Penalty:
         signs = torch.where(precision == 0, ascent.sign(), precision.sign())
         return signs.fill_diagonal_(0.0)
 
-    def curvature(self, precision: Tensor) -> "PenaltyCurvature":
-        """Return the convex part of the second derivative.
+    def curvature(self, precision: Tensor, *, is_bound: bool = False) -> "PenaltyCurvature":
+        """Return the convex part of the second derivative; `is_bound`: that of an upper bound.
 
         The log part is concave beyond t; its (small) negative curvature there is left out, so that
-        the sum with a concave objective's stays positive.
+        the sum with a concave objective's stays positive. The bound is the parabola that touches
+        it here: less near, but a step that it promises to gain cannot lose.
+        Source: Hunter and Li (2005), "Variable selection using MM algorithms", Ann. Stat. 33.
         """
         match self.kind:
             case PenaltyKind.ADAPTIVE:
                 squares = (self._kappa(precision) / LOG_SCALE).square()
                 second = (1 - squares).clamp(min=0) / (1 + squares).square()
+                if is_bound:
+                    second = 1 / (1 + squares)
             case PenaltyKind.RIDGE | PenaltyKind.CENTRED_RIDGE:
                 second = torch.ones_like(precision)
             case PenaltyKind.L1:

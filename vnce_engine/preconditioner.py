@@ -10,13 +10,13 @@ Where many entries stay as they are, rows may be measured from their mean: there
 hardly depend on one another, so that leaving some out leaves an inverse of the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from vnce_engine.surface import Curvature, both_ways
-from vnce_engine.symmetric_products import WeightedSquares
+from vnce_engine.symmetric_products import WeightedSquares, both_ways
 
 # Keeps the factor of M finite for columns that depend on each other linearly.
 _RELATIVE_RIDGE = 1e-10
@@ -45,16 +45,25 @@ class GaussianPreconditioner:
 
     @classmethod
     def of(
-        cls, curvature: Curvature, has_linear: bool, centre: Tensor | None = None
+        cls,
+        weighted_rows: Sequence[tuple[Tensor, Tensor]],
+        stiffness: Tensor,
+        is_free: Tensor,
+        has_linear: bool,
+        centre: Tensor | None = None,
     ) -> "GaussianPreconditioner":
-        """Return the preconditioner for a curvature; `centre` (d,) is 0 unless h is free."""
-        zeros = torch.zeros_like(curvature.is_free, dtype=curvature.rows[0][0].dtype)
+        """Return the preconditioner for rows (d + 1, b) of weights (b,), and a penalty.
+
+        `stiffness` (d + 1, d + 1) is the penalty's own curvature, entry by entry; `centre` (d,) is
+        0 unless h is free.
+        """
+        zeros = torch.zeros_like(stiffness)
         seconds, fourths = WeightedSquares(zeros), WeightedSquares(zeros)
         centring = None
         if centre is not None:
             centring = torch.eye(len(zeros), dtype=zeros.dtype, device=zeros.device)
             centring[:-1, -1] = -centre
-        for draws, weights in curvature.rows:
+        for draws, weights in weighted_rows:
             rows = draws if centring is None else centring @ draws
             seconds.add(rows, weights)
             fourths.add(rows.square(), weights)
@@ -68,8 +77,8 @@ class GaussianPreconditioner:
         factor = torch.linalg.cholesky(moment + ridge)
         inverse = torch.cholesky_inverse(factor)
         diagonal = both_ways(fourths.total())
-        share = diagonal / (diagonal + curvature.penalty_diagonal())
-        damping = share.sqrt() * curvature.is_free
+        share = diagonal / (diagonal + stiffness)
+        damping = share.sqrt() * is_free
         return cls(centring, inverse, mean, inverse @ mean, total_weight, damping, has_linear)
 
     def __call__(self, residual: Tensor) -> Tensor:

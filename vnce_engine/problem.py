@@ -177,7 +177,8 @@ def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
     """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
     has_any = observations.observed.any(dim=1)
     values, observed = observations.values[has_any], observations.observed[has_any]
-    counts = Observations(values, observed).counts()
+    # The root of an integer would be a number of single precision.
+    counts = Observations(values, observed).counts().to(values.dtype)
     scale = torch.linalg.vector_norm(values, dim=0) / counts.sqrt()
     return Observations(values.div_(scale), observed), scale
 

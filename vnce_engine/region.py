@@ -7,6 +7,9 @@ from torch import Tensor
 
 from vnce_engine.barrier import is_positive_definite
 
+# In units of the floor: what was put there may have moved by rounding since.
+_AT_FLOOR = 1 + 1e-12
+
 
 @dataclass(frozen=True)
 class Region:
@@ -23,6 +26,8 @@ class Region:
     """bool (d, d), symmetric: the interactions that are not zero; None allows all."""
     is_definite: bool = False
     """Whether K must be positive definite."""
+    has_constant: bool = True
+    """Whether c is estimated; it is zero otherwise."""
 
     def estimated(self) -> Tensor:
         """Return bool (d + 1, d + 1): False for the entries of K and h that are zero."""
@@ -32,7 +37,9 @@ class Region:
             estimated[:-1, :-1] = self.graph
         if not self.has_linear:
             estimated[:-1, -1] = estimated[-1, :-1] = False
-        return estimated.fill_diagonal_(True)
+        estimated.fill_diagonal_(True)
+        estimated[-1, -1] = self.has_constant
+        return estimated
 
     def contains(self, augmented: Tensor) -> bool:
         """Return whether K is as definite as it must be; the other bounds are `project`'s."""
@@ -40,7 +47,9 @@ class Region:
 
     def free(self, augmented: Tensor, gradient: Tensor) -> Tensor:
         """Return `estimated` without the K_ii that stand at the floor and would go below it."""
-        held = (augmented.diagonal()[:-1] <= self.floor) & (gradient.diagonal()[:-1] < 0)
+        held = (augmented.diagonal()[:-1] <= _AT_FLOOR * self.floor) & (
+            gradient.diagonal()[:-1] < 0
+        )
         return self.estimated() & ~torch.diag(torch.nn.functional.pad(held, (0, 1)))
 
     def project(self, augmented: Tensor) -> Tensor:

@@ -15,8 +15,8 @@ from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_str
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
+from vnce_engine.row_curvature import RowCurvature
 from vnce_engine.shelf import Shelf
-from vnce_engine.surface import Curvature
 from vnce_engine.symmetric_products import WeightedSquares, quadratics
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
@@ -67,7 +67,9 @@ class ContrastiveSample:
             squares.add(block.flat_draws, slopes.mul_(0.5 * sign / block.num_draws))
         return value, squares.total()
 
-    def curvature(self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor) -> Curvature:
+    def curvature(
+        self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
+    ) -> RowCurvature:
         """Return about the negative Hessian: one draw of each row, and only part of the noise."""
         log_nu = math.log(self.nu)
         rows = []
@@ -78,7 +80,7 @@ class ContrastiveSample:
             class_probability = torch.sigmoid(log_ratio - log_nu)
             weights = class_probability * (1 - class_probability)
             rows.append((draws, weights * (0.25 * weight / self.num_rows)))
-        return Curvature(rows, penalty, is_free)
+        return RowCurvature(rows, penalty, is_free)
 
     @property
     def num_draws(self) -> int:

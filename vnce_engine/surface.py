@@ -6,30 +6,72 @@ two matrix products over the rows: A times the rows, and the weighted rows times
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
-import torch
 from torch import Tensor
 
 from vnce_engine.penalty import Penalty, PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
-from vnce_engine.symmetric_products import WeightedSquares, quadratics
+
+
+class Preconditioner(Protocol):
+    """An approximate inverse of a curvature, for which rows may be measured from a centre."""
+
+    def __call__(self, residual: Tensor) -> Tensor:
+        """Return about the inverse curvature times a symmetric `residual` (d + 1, d + 1)."""
+
+    def restricted(self, is_free: Tensor) -> Self:
+        """Return the preconditioner of the equations of the entries that are free, symmetric."""
+
+    def centred(self, gradient: Tensor) -> Tensor:
+        """Return a gradient (d + 1, d + 1), kept symmetric, for rows measured from the centre."""
+
+    def about_centre(self, step: Tensor) -> Tensor:
+        """Return a step in K (d + 1, d + 1) with the h and c that it takes along."""
+
+
+class Curvature(Protocol):
+    """A positive semi-definite operator on symmetric matrices, near a surface's negative Hessian.
+
+    The penalty's convex part is in it.
+    """
+
+    @property
+    def is_free(self) -> Tensor:
+        """Bool (d + 1, d + 1), symmetric: False where an entry of A stays as it is."""
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows; 0 where they have no curvature."""
+
+    def product(self, direction: Tensor, progress: Progress) -> Tensor:
+        """Return the operator times a symmetric `direction`."""
+
+    def diagonal(self) -> Tensor:
+        """Return its diagonal."""
+
+    def restricted(self, is_free: Tensor) -> Self:
+        """Return the operator on the entries that are free."""
+
+    def preconditioner(self, region: Region, *, is_sparse: bool) -> Preconditioner:
+        """Return an approximate inverse for all that is estimated.
+
+        `is_sparse` says that many of those entries will stay as they are.
+        """
 
 
 class Sample(Protocol):
-    """Data rows and noise rows to be told apart, as one model sees them."""
+    """Rows whose terms, summed, are maximised: of data and noise to be told apart, or of data."""
 
     @property
     def num_rows(self) -> int:
         """The number of data rows, n."""
 
     def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
-        """Return sum_rows mean_draws log sigma(±(log ratio - log nu)), and its gradient in A."""
+        """Return the sum of the terms, and its gradient in A."""
 
-    def curvature(
-        self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
-    ) -> "Curvature":
+    def curvature(self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor) -> Curvature:
         """Return about the negative Hessian of the terms over n, and the penalty's part."""
 
 
@@ -82,59 +124,8 @@ class SurfacePoint:
             free &= (self.augmented != 0) | (self.gradient != 0)
         return free
 
-    def curvature(self) -> "Curvature":
-        """Return about the negative Hessian here."""
+    def curvature(self, *, is_penalty_bound: bool = False) -> Curvature:
+        """Return about the negative Hessian here; see `Penalty.curvature`."""
         surface = self.surface
-        penalty = surface.penalty.curvature(self.augmented[:-1, :-1])
+        penalty = surface.penalty.curvature(self.augmented[:-1, :-1], is_bound=is_penalty_bound)
         return surface.sample.curvature(self.augmented, penalty, self.is_free())
-
-
-@dataclass(frozen=True)
-class Curvature:
-    """A positive semi-definite operator on symmetric matrices, near a surface's negative Hessian.
-
-    It takes one draw of each data row and only part of the noise, which costs a fraction of the
-    exact product and is near enough for Newton's method; and the penalty's convex part.
-    """
-
-    rows: list[tuple[Tensor, Tensor]]
-    """Rows (d + 1, b), and the weight of each (b,)."""
-    penalty: PenaltyCurvature
-    is_free: Tensor
-    """bool (d + 1, d + 1), symmetric: False where an entry of A stays as it is."""
-
-    @property
-    def total_weight(self) -> float:
-        """The weight of all rows; 0 where every class probability has rounded to 0 or 1."""
-        return float(sum(weights.sum() for _, weights in self.rows))
-
-    def mean(self) -> Tensor:
-        """Return the weighted mean (d,) of the rows."""
-        total = sum((draws @ weights for draws, weights in self.rows), torch.zeros(()))
-        return total[:-1] / total[-1]
-
-    def product(self, direction: Tensor, progress: Progress) -> Tensor:
-        """Return the operator times a symmetric `direction`."""
-        squares = WeightedSquares(direction)
-        for draws, weights in self.rows:
-            progress.spend(2 * draws.numel() * draws.shape[0])
-            squares.add(draws, quadratics(direction, draws).mul_(weights))
-        product = squares.total()
-        product[:-1, :-1] += self.penalty.product(direction[:-1, :-1])
-        return product * self.is_free
-
-    def diagonal(self) -> Tensor:
-        """Return its diagonal."""
-        diagonal = WeightedSquares(torch.zeros_like(self.is_free, dtype=self.rows[0][0].dtype))
-        for draws, weights in self.rows:
-            diagonal.add(draws.square(), weights)
-        return both_ways(diagonal.total()) + self.penalty_diagonal()
-
-    def penalty_diagonal(self) -> Tensor:
-        """Return the penalty's part of the diagonal."""
-        return torch.nn.functional.pad(self.penalty.diagonal(), (0, 1, 0, 1))
-
-
-def both_ways(entries: Tensor) -> Tensor:
-    """Return entries with those of their mirror images, which move along; exactly symmetric."""
-    return entries + entries.mT - torch.diag(entries.diagonal())

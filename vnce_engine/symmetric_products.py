@@ -47,3 +47,8 @@ class WeightedSquares:
         if len(self._sum) <= _PANEL:
             return self._sum
         return self._sum.triu() + self._sum.triu(diagonal=1).mT
+
+
+def both_ways(entries: Tensor) -> Tensor:
+    """Return entries with those of their mirror images, which move along; exactly symmetric."""
+    return entries + entries.mT - torch.diag(entries.diagonal())

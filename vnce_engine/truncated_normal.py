@@ -26,6 +26,9 @@ _TAIL_QUANTILE_ALPHA = 30.0
 # Matching moments stops at this alpha: the variance of x is then 0.9998 of its squared mean, an
 # exponential distribution for every practical purpose.
 MAX_MATCHED_ALPHA = 100.0
+# From this alpha on third and fourth moments are taken for those of an exponential variable: their
+# recursion has lost eight digits, and the relative difference is below 1e-3.
+_EXPONENTIAL_ALPHA = 100.0
 # Halvings that take a bracket of alpha as wide as 100 below the rounding error of 1.
 _BISECTIONS = 60
 
@@ -59,6 +62,22 @@ def moments(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """
     mean, variance = _standard_moments(-mu / sigma)
     return sigma * mean, sigma.square() * variance
+
+
+def statistics_covariance(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the variance of the truncated variable t, its covariance with t², and t²'s variance.
+
+    Integrating by parts, E t^(k+1) = mu E t^k + k sigma² E t^(k-1) for k >= 1. Where alpha is so
+    large that these cancel, t is exponential but for a share of 1 / alpha², and its moments known.
+    """
+    mean, variance = moments(mu, sigma)
+    second = variance + mean.square()
+    across = 2 * sigma.square() * mean - (mean - mu) * second
+    of_square = mu * across + 2 * sigma.square() * second
+    is_exponential = -mu / sigma > _EXPONENTIAL_ALPHA
+    across = torch.where(is_exponential, 4 * mean**3, across)
+    of_square = torch.where(is_exponential, 20 * mean**4, of_square)
+    return variance, across, of_square
 
 
 def quantile(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:

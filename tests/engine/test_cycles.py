@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine import cycles as cycles_module
 from vnce_engine.blocks import BLOCK_WIDTH
-from vnce_engine.cycles import Cycles, scaled_change
+from vnce_engine.cycles import Cycles
 from vnce_engine.fit import FitOptions
 from vnce_engine.mean_field import complete
 from vnce_engine.newton import NewtonStep, newton_step
@@ -25,6 +25,7 @@ from vnce_engine.simulate import (
     ring_precision,
     sample_truncated_gaussian,
 )
+from vnce_engine.step_length import scaled_change
 from vnce_engine.surface import Surface, SurfacePoint
 
 NUM_COLUMNS = 5

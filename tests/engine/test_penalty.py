@@ -86,6 +86,21 @@ def test_gradient_and_curvature_are_derivatives_of_the_value(
             torch.testing.assert_close(curvature.diagonal()[i, j], form)
 
 
+def test_a_bound_of_the_adaptive_penalty_touches_it_from_above() -> None:
+    generator = torch.Generator().manual_seed(9)
+    ones = torch.ones(4, dtype=torch.float64)
+    penalty = Penalty(STRENGTH, PenaltyKind.ADAPTIVE, ones, NUM_ROWS)
+    for size in (0.01, 0.1, 1.0):
+        noise = torch.randn(2, 4, 4, dtype=torch.float64, generator=generator)
+        start, way = size * (noise + noise.mT) + torch.diag(ones)
+        bound = penalty.curvature(start, is_bound=True)
+        first = (penalty.gradient(start) * way).sum()
+        above = penalty.value(start) + first + 0.5 * (way * bound.product(way)).sum()
+        assert penalty.value(start + way) <= above
+        near = penalty.curvature(start)
+        assert ((bound.pair_weights - near.pair_weights) >= 0).all()
+
+
 def test_at_a_kink_the_ascent_is_what_the_slope_exceeds_the_penalty_s_by() -> None:
     penalty = Penalty(STRENGTH, PenaltyKind.L1, torch.ones(3, dtype=torch.float64), NUM_ROWS)
     threshold = 0.5 * STRENGTH * PER_ROW  # an entry has half of a pair's slope

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from vnce_engine.penalty import PenaltyCurvature
-from vnce_engine.preconditioner import GaussianPreconditioner
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Curvature
+from vnce_engine.region import Region
+from vnce_engine.row_curvature import RowCurvature
 
 
 def normal_rows(mean: torch.Tensor, factor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -30,16 +30,15 @@ def test_it_inverts_the_curvature_of_normal_rows(has_linear: bool) -> None:
     factor = torch.tensor([[0.4, 0, 0], [0.3, 0.9, 0], [-0.2, 0.1, 0.6]], dtype=torch.float64)
     rows = normal_rows(mean, factor)
     zero = torch.zeros(3, 3, dtype=torch.float64)
-    is_free = torch.ones(4, 4, dtype=torch.bool)
-    if not has_linear:
-        is_free[:-1, -1] = is_free[-1, :-1] = False
+    region = Region(has_linear, torch.zeros(3, dtype=torch.float64))
+    is_free = region.estimated()
     penalty = PenaltyCurvature(zero, 0.0, torch.ones(3, dtype=torch.float64))
-    curvature = Curvature([rows], penalty, is_free)
+    curvature = RowCurvature([rows], penalty, is_free)
     direction = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     direction = (direction + direction.mT) * is_free
 
     product = curvature.product(direction, Progress(None))
-    solution = GaussianPreconditioner.of(curvature, has_linear)(product)
+    solution = curvature.preconditioner(region, is_sparse=False)(product)
 
     # M carries a relative ridge of 1e-10, and the operator holds products of two of its entries.
     draws, weights = rows

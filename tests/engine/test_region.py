@@ -32,6 +32,19 @@ def test_a_diagonal_at_the_floor_is_held_only_while_the_gradient_presses_on_it()
     assert torch.equal(region.free(at_floor, up), fixed_h)
 
 
+def test_a_diagonal_off_the_floor_by_rounding_is_at_it() -> None:
+    region = Region(False, FLOOR)
+    moved = region.project(matrix(0.1, 0.6, 0.0))
+    moved[0, 0] = moved[0, 0] * (1 + 2e-16)
+    assert not region.free(moved, matrix(-1.0, -1.0, 0.0))[0, 0]
+
+
+def test_a_constant_that_is_not_estimated_stays_zero() -> None:
+    region = Region(True, FLOOR, has_constant=False)
+    assert not region.estimated()[-1, -1]
+    assert region.project(matrix(1.0, 1.0, 1.0))[-1, -1] == 0
+
+
 def test_a_fit_that_meets_the_floor_still_settles_and_ends_on_it() -> None:
     rng = np.random.default_rng(17)
     X = rng.gamma(2.0, size=(300, 3))

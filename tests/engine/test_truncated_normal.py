@@ -70,6 +70,29 @@ def test_moments_are_continuous_where_the_formula_changes():
     assert before[1].item() == pytest.approx(after[1].item(), rel=1e-10)
 
 
+@pytest.mark.parametrize("alpha", [-1000.0, *ALPHAS, 101.0, 1e4])
+def test_covariances_of_x_and_its_square_are_those_of_the_density(alpha: float) -> None:
+    mu, sigma = scalar(-2 * alpha), scalar(2.0)
+    mean, variance = (m.item() for m in truncated_normal.moments(mu, sigma))
+    spread = math.sqrt(variance)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    low, high = max(0.0, mean - 12 * spread), mean + 60 * spread
+    x = low + 0.5 * (high - low) * (nodes + 1)
+    density = truncated_normal.log_prob(torch.from_numpy(x), mu, sigma).exp().numpy() * weights
+    density /= density.sum()
+    # Squares from the mean on, which alone keep the digits of large means.
+    apart = x - density @ x
+    square = 2 * mean * apart + apart**2
+    square -= density @ square
+    expected = [density @ apart**2, density @ (apart * square), density @ square**2]
+
+    found = truncated_normal.statistics_covariance(mu, sigma)
+    # Four moments of an exponential variable are out by up to 40 / alpha².
+    relative = 1e-6 if alpha <= 100 else 40 / alpha**2
+    for value, wanted in zip(found, expected, strict=True):
+        assert value.item() == pytest.approx(float(wanted), rel=relative, abs=0)
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_density_integrates_to_one_with_the_stated_moments(alpha):
     mu, sigma = scalar(-2 * alpha), scalar(2.0)

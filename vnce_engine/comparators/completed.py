@@ -1,18 +1,18 @@
 """Estimators that know complete tables only: pseudo-likelihood and score matching."""
 
 from abc import abstractmethod
-from functools import partial
 from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
-from vnce_engine.comparators.bounded import Minimum, journalled, minimise
+from vnce_engine.comparators.climb import Optimum, climb
 from vnce_engine.comparators.completion import Completion, fit_completed
 from vnce_engine.comparators.exponential import Parameters
-from vnce_engine.comparators.pseudo_likelihood import negative_pseudo_likelihood
+from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
 from vnce_engine.filling import complete_rows, not_modelled
@@ -25,8 +25,6 @@ from vnce_engine.result import FitStatus, FitWarning
 FloatArray = NDArray[np.float64]
 
 _MAX_ROUNDS = 100
-# The moments of a truncated normal take as long as about so many multiplications of matrices.
-_WORK_PER_CELL = 500
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
     FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
@@ -45,7 +43,7 @@ class _CompletedEstimator(ComparatorEstimator):
     @abstractmethod
     def _fit_complete(
         self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
-    ) -> Minimum:
+    ) -> Optimum:
         """Fit to complete rows (d, n), starting at the given parameters."""
 
     def _penalty_kinds(self) -> tuple[str, ...]:
@@ -140,10 +138,8 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
 
     def _fit_complete(
         self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
-    ) -> Minimum:
-        objective = partial(negative_pseudo_likelihood, rows)
-        work = rows.size * (2 * len(rows) + _WORK_PER_CELL)
-        return minimise(journalled(objective, work, progress), start, table)
+    ) -> Optimum:
+        return climb(PseudoLikelihood.of(torch.from_numpy(rows)), start, table, progress)
 
 
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
@@ -190,5 +186,6 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
 
     def _fit_complete(
         self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
-    ) -> Minimum:
-        return minimise(ScoreMatching.of(rows, Weight(self.weight), progress), start, table)
+    ) -> Optimum:
+        sample = ScoreMatching.of(torch.from_numpy(rows), Weight(self.weight), progress)
+        return climb(sample, start, table, progress)

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.comparators.bounded import Minimum
 from vnce_engine.comparators.chains import CompletedTable
+from vnce_engine.comparators.climb import Optimum
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.filling import Imputation, fill
@@ -26,7 +26,7 @@ from vnce_engine.result import FitStatus
 FloatArray = NDArray[np.float64]
 
 # Fits to complete rows (d, n), starting at the given parameters.
-CompleteFit = Callable[[FloatArray, Parameters], Minimum]
+CompleteFit = Callable[[FloatArray, Parameters], Optimum]
 
 # Rounds before averages are taken, and as many at least that are averaged.
 _BURN_IN = 10
@@ -51,7 +51,7 @@ def fit_completed(
     tolerance: float,
     progress: Progress,
 ) -> ComparatorFit:
-    """Return the estimate by `fit` of a table with holes; `objective_path` has minus its minima.
+    """Return the estimate by `fit` of a table with holes; `objective_path` has its maxima.
 
     With Gibbs draws it converges when no column's mean imputed value, averaged over rounds, moves
     by more than `tolerance` root mean squares of the column in a round.
@@ -60,19 +60,19 @@ def fit_completed(
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
     rows = table.X.T if completion is Completion.GIBBS else _filled(table.X, completion).T
     start = Parameters.independent(np.ones(len(rows)))
-    minimum = Minimum(start, math.nan, math.nan, is_converged=False)
+    optimum = Optimum(start, math.nan, math.nan, is_converged=False)
     try:
-        minimum = fit(np.ascontiguousarray(rows), start)
-        progress.report(1.0, 1, -minimum.value)
-        status = FitStatus.CONVERGED if minimum.is_converged else FitStatus.MAX_ITERATIONS
+        optimum = fit(np.ascontiguousarray(rows), start)
+        progress.report(1.0, 1, optimum.value)
+        status = FitStatus.CONVERGED if optimum.is_converged else FitStatus.MAX_ITERATIONS
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=minimum.theta.precision,
-        linear=minimum.theta.linear,
+        precision=optimum.theta.precision,
+        linear=optimum.theta.linear,
         status=status,
-        objective_path=() if math.isnan(minimum.gradient_norm) else (-minimum.value,),
-        gradient_norm=minimum.gradient_norm,
+        objective_path=() if math.isnan(optimum.gradient_norm) else (optimum.value,),
+        gradient_norm=optimum.gradient_norm,
     )
 
 
@@ -94,8 +94,8 @@ def _fit_with_draws(
             rounds.do(fit)
             end_round()
             progress.report(rounds.num_done / max_rounds, rounds.num_done, rounds.path[-1])
-        # Settled imputations of a fit that has no minimum are no success.
-        if rounds.has_settled(tolerance) and rounds.has_minimum:
+        # Settled imputations of a fit that has no optimum are no success.
+        if rounds.has_settled(tolerance) and rounds.has_optimum:
             status = FitStatus.CONVERGED
     except FitCancelledError:
         status = FitStatus.CANCELLED
@@ -117,7 +117,7 @@ class _Rounds:
         d = table.X.shape[1]
         self.path: list[float] = []
         self.gradient_norm = math.nan
-        self.has_minimum = False
+        self.has_optimum = False
         # Whether the next round's draws are there; it may be interrupted in its fit.
         self._is_drawn = False
         self._rng = table.rng
@@ -132,12 +132,12 @@ class _Rounds:
             # Draws need a definite K; the fit itself does not.
             self._data.sweep(self._theta.damped(), _SWEEPS)
             self._is_drawn = True
-        minimum = fit(self._data.state, self._theta)
+        optimum = fit(self._data.state, self._theta)
         self._is_drawn = False
-        self._theta, self.gradient_norm = minimum.theta, minimum.gradient_norm
-        self.has_minimum = minimum.is_converged
+        self._theta, self.gradient_norm = optimum.theta, optimum.gradient_norm
+        self.has_optimum = optimum.is_converged
         self._means.append(self._data.imputed_means())
-        self.path.append(-minimum.value)
+        self.path.append(optimum.value)
         if self.num_averaged:
             self._late_sum = Parameters(
                 self._late_sum.precision + self._theta.precision,
@@ -182,7 +182,7 @@ class _Rounds:
         return [
             torch.tensor(self.path, dtype=torch.float64),
             torch.tensor(
-                [self.gradient_norm, self.has_minimum, self._is_drawn], dtype=torch.float64
+                [self.gradient_norm, self.has_optimum, self._is_drawn], dtype=torch.float64
             ),
             torch.from_numpy(np.array(self._means).reshape(-1, len(self._theta.linear))),
             *(torch.from_numpy(part) for part in (self._theta.precision, self._theta.linear)),
@@ -196,7 +196,7 @@ class _Rounds:
         path, last, means, *parameters, cells, generator = state
         self.path, self._means = path.tolist(), list(means.numpy())
         self.gradient_norm, *flags = last.tolist()
-        self.has_minimum, self._is_drawn = (bool(flag) for flag in flags)
+        self.has_optimum, self._is_drawn = (bool(flag) for flag in flags)
         precision, linear, late_precision, late_linear = (part.numpy() for part in parameters)
         self._theta = Parameters(precision, linear)
         self._late_sum = Parameters(late_precision, late_linear)

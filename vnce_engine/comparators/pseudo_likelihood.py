@@ -5,33 +5,113 @@ b_j = h_j - sum_{i != j} K_ij x_i: a univariate truncated normal, whose integral
 of the logs is concave in K and h. Source: Besag (1975).
 """
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
+from dataclasses import dataclass
+
+from torch import Tensor
 
 from vnce_engine import truncated_normal
-from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.columnwise import (
+    ColumnwiseCurvature,
+    slopes,
+    symmetric,
+    with_constant,
+)
+from vnce_engine.penalty import PenaltyCurvature
+from vnce_engine.progress import Progress
 
-FloatArray = NDArray[np.float64]
+# The moments of a truncated normal take as long as about so many multiplications of matrices.
+_WORK_PER_CELL = 500
 
 
-def negative_pseudo_likelihood(rows: FloatArray, theta: Parameters) -> tuple[float, Parameters]:
-    """Return minus the log pseudo-likelihood of rows (d, n), nats a row, and its gradient.
+@dataclass(frozen=True)
+class PseudoLikelihood:
+    """The log pseudo-likelihood of complete rows, in nats."""
 
-    The gradient by K is that under tr(A B).
-    """
-    num_rows = rows.shape[1]
-    diagonal = np.diagonal(theta.precision)
-    x = torch.from_numpy(rows)
-    pull = theta.linear[:, None] - theta.precision @ rows + diagonal[:, None] * rows
-    sigma = torch.from_numpy(1 / np.sqrt(diagonal)).unsqueeze(1)
-    mu = torch.from_numpy(pull) * sigma.square()
-    value = -float(truncated_normal.log_prob(x, mu, sigma).sum()) / num_rows
-    mean, variance = truncated_normal.moments(mu, sigma)
-    # The derivative of log p by b_j is x_j - E t, by K_jj -½ (x_j² - E t²).
-    residual = (x - mean).numpy()
-    square = (x.square() - variance - mean.square()).numpy().mean(axis=1)
-    cross = residual @ rows.T / num_rows
-    gradient = 0.5 * (cross + cross.T)
-    np.fill_diagonal(gradient, 0.5 * square)
-    return value, Parameters(gradient, -residual.mean(axis=1))
+    rows: Tensor
+    """a = (x, 1) of each, (d + 1, n)"""
+
+    @classmethod
+    def of(cls, rows: Tensor) -> "PseudoLikelihood":
+        """Take rows stored as columns, (d, n)."""
+        return cls(with_constant(rows))
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return self.rows.shape[1]
+
+    @property
+    def centre(self) -> Tensor:
+        """The means of the columns, and 1, (d + 1,)."""
+        return self.rows.mean(dim=1)
+
+    def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+        """Return the sum over rows, and its gradient in A."""
+        x = self.rows[:-1]
+        mu, sigma = self._given_others(augmented, progress)
+        value = truncated_normal.log_prob(x, mu, sigma).sum()
+        mean, variance = truncated_normal.moments(mu, sigma)
+        # The derivative of log p by b_j is x_j - E t, by K_jj -½ (x_j² - E t²).
+        by_column = -slopes(x - mean, self.rows)
+        square = x.square() - variance - mean.square()
+        by_column.diagonal().copy_(-0.5 * square.mean(dim=1))
+        return value, self.num_rows * symmetric(by_column)
+
+    def curvature(
+        self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
+    ) -> ColumnwiseCurvature:
+        """Return the negative Hessian over n, which is exact, and the penalty's part."""
+        mu, sigma = self._given_others(augmented, Progress(None))
+        hessians = PseudoLikelihoodHessians(
+            self.rows, *truncated_normal.statistics_covariance(mu, sigma)
+        )
+        return ColumnwiseCurvature(hessians, penalty, is_free)
+
+    def _given_others(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+        """Return the parents' mu (d, n) and sigma (d, 1) of each cell given the others."""
+        progress.spend(self.rows.numel() * (2 * len(self.rows) + _WORK_PER_CELL))
+        diagonal = augmented.diagonal()[:-1].unsqueeze(1)
+        pull = diagonal * self.rows[:-1] - augmented[:-1] @ self.rows
+        return pull / diagonal, diagonal.rsqrt()
+
+
+@dataclass(frozen=True)
+class PseudoLikelihoodHessians:
+    """Of a cell's log density in b_j and K_jj: the covariance of t and -½ t² given the others."""
+
+    rows: Tensor
+    variance: Tensor
+    """of t, (d, n)"""
+    across: Tensor
+    """covariance of t and t², (d, n)"""
+    of_square: Tensor
+    """variance of t², (d, n)"""
+
+    @property
+    def weights(self) -> Tensor:
+        """A column's mean variance given the others (d,)."""
+        return self.variance.mean(dim=1)
+
+    @property
+    def moment(self) -> Tensor:
+        """The mean (d + 1, d + 1) of aaᵀ over rows."""
+        return slopes(self.rows, self.rows)
+
+    def product(self, columns: Tensor, progress: Progress) -> Tensor:
+        """Return every column's matrix times that column of `columns` (d + 1, d)."""
+        progress.spend(2 * self.rows.numel() * len(self.rows))
+        x = self.rows[:-1]
+        own = columns.diagonal().unsqueeze(1)
+        # b_j moves by -V_jᵀa, less K_jj's own part of that.
+        moved = own * x - columns.mT @ self.rows
+        by_pull = self.variance * moved - 0.5 * self.across * own
+        by_own = 0.25 * self.of_square * own - 0.5 * self.across * moved
+        product = -slopes(by_pull, self.rows)
+        product.diagonal().copy_(by_own.mean(dim=1))
+        return product
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal of every column's matrix, the columns of (d + 1, d)."""
+        diagonal = slopes(self.variance, self.rows.square())
+        diagonal.diagonal().copy_(0.25 * self.of_square.mean(dim=1))
+        return diagonal

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
+from torch import Tensor
 
-from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.columnwise import ColumnwiseCurvature, symmetric, with_constant
+from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
-
-FloatArray = NDArray[np.float64]
-
 
 # Beyond it a capped weight grows no more. Of .5, 1, 2 and 3, all within the noise of simulated
 # graphs, this one ranked edges best.
@@ -37,44 +35,71 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True)
 class ScoreMatching:
-    """J of a table, as sum_j ½ t_jᵀ A_j t_j - b_jᵀ t_j with t_j = (K_j, h_j)."""
+    """-J of a table, as sum_j b_jᵀ A_j - ½ A_jᵀ Q_j A_j, A_j = (K_j, -h_j)."""
 
-    quadratic: FloatArray
-    """A (d, d + 1, d + 1)"""
-    linear: FloatArray
-    """b (d, d + 1)"""
+    quadratic: Tensor
+    """Q (d, d + 1, d + 1)"""
+    slope: Tensor
+    """b, the columns of (d + 1, d)"""
+    centre: Tensor
+    """The means of the columns, and 1, (d + 1,)"""
+    num_rows: int
 
     @classmethod
-    def of(cls, rows: FloatArray, kind: Weight, progress: Progress) -> "ScoreMatching":
+    def of(cls, rows: Tensor, kind: Weight, progress: Progress) -> "ScoreMatching":
         """Read the statistics of rows (d, n), columns at mean square 1."""
         d, num_rows = rows.shape
-        # s_j = -t_jᵀ (x, -1).
-        extended = np.concatenate([rows, -np.ones((1, num_rows))])
+        # s_j = -A_jᵀ (x, 1).
+        extended = with_constant(rows)
         weight, slope = _weights(rows, kind)
-        quadratic = np.empty((d, d + 1, d + 1))
+        quadratic = rows.new_empty(d, d + 1, d + 1)
         for j, w in enumerate(weight):
-            progress.spend(extended.size * (d + 1))
-            quadratic[j] = (extended * w) @ extended.T / num_rows
-        linear = slope @ extended.T / num_rows
-        linear[np.arange(d), np.arange(d)] += weight.mean(axis=1)
-        return cls(quadratic, linear)
+            progress.spend(extended.numel() * (d + 1))
+            quadratic[j] = (extended * w) @ extended.mT / num_rows
+        linear = extended @ slope.mT / num_rows
+        linear.diagonal().add_(weight.mean(dim=1))
+        return cls(quadratic, linear, extended.mean(dim=1), num_rows)
 
-    def __call__(self, theta: Parameters) -> tuple[float, Parameters]:
-        """Return J and its gradient, by K under tr(A B)."""
-        columns = np.concatenate([theta.precision, theta.linear[:, None]], axis=1)
-        product = np.einsum("jab,jb->ja", self.quadratic, columns)
-        value = float(np.sum((0.5 * product - self.linear) * columns))
-        gradient = product - self.linear
-        matrix = gradient[:, :-1]
-        return value, Parameters(0.5 * (matrix + matrix.T), gradient[:, -1])
+    def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
+        """Return -J times the number of rows, and its gradient in A."""
+        columns = augmented[:, :-1]
+        product = self.product(columns, progress)
+        value = ((self.slope - 0.5 * product) * columns).sum()
+        return self.num_rows * value, self.num_rows * symmetric(self.slope - product)
+
+    def curvature(
+        self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
+    ) -> ColumnwiseCurvature:
+        """Return the Hessian of J, the same everywhere, and the penalty's part."""
+        return ColumnwiseCurvature(self, penalty, is_free)
+
+    @property
+    def weights(self) -> Tensor:
+        """A column's mean g (d,)."""
+        return self.quadratic[:, -1, -1]
+
+    @property
+    def moment(self) -> Tensor:
+        """The mean (d + 1, d + 1) of aaᵀ over rows, weighted."""
+        return self.quadratic.sum(dim=0) / self.weights.sum()
+
+    def product(self, columns: Tensor, progress: Progress) -> Tensor:
+        """Return every column's matrix times that column of `columns` (d + 1, d)."""
+        progress.spend(self.quadratic.numel())
+        product: Tensor = torch.einsum("jab,bj->aj", self.quadratic, columns)
+        return product
+
+    def diagonal(self) -> Tensor:
+        """Return the diagonal of every column's matrix, the columns of (d + 1, d)."""
+        return self.quadratic.diagonal(dim1=1, dim2=2).mT
 
 
-def _weights(rows: FloatArray, kind: Weight) -> tuple[FloatArray, FloatArray]:
+def _weights(rows: Tensor, kind: Weight) -> tuple[Tensor, Tensor]:
     """Return g and its derivative, cell by cell."""
     match kind:
         case Weight.CAPPED:
-            return np.minimum(rows, _CAP), (rows < _CAP).astype(np.float64)
+            return rows.clamp(max=_CAP), (rows < _CAP).to(rows.dtype)
         case Weight.SQUARE:
-            return rows**2, 2 * rows
+            return rows.square(), 2 * rows
         case _:
             assert_never(kind)

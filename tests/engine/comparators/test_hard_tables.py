@@ -6,6 +6,7 @@ import pytest
 from vnce_engine import (
     FitStatus,
     GaussianEM,
+    TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
 
@@ -24,6 +25,32 @@ def test_an_objective_without_a_minimum_is_no_convergence(wide: np.ndarray) -> N
     assert fitted.status_ is FitStatus.MAX_ITERATIONS
     held = TruncatedGaussianScoreMatching(random_state=0, penalty=1.0, imputation="mean").fit(wide)
     assert held.converged_
+
+
+@pytest.mark.parametrize("penalty", [None, 1.0])
+def test_a_direction_without_curvature_ends_at_the_bound_of_the_diagonal(
+    penalty: float | None,
+) -> None:
+    # Cells of weight above zero are all equal, so that K_jj and h_j say the same of them.
+    X = (np.random.default_rng(0).random((200, 5)) < 0.4) * 1.0
+    fitted = TruncatedGaussianScoreMatching(
+        linear="free", penalty=penalty, penalty_kind="ridge", random_state=0
+    ).fit(X)
+    assert fitted.converged_
+    held = np.diag(fitted.precision_) * X.var(axis=0)
+    assert held == pytest.approx(np.full(5, 0.05))
+
+
+def test_an_adaptive_penalty_of_strong_dependence_is_climbed_to_its_end() -> None:
+    # Its interactions are hundreds of times those at which the penalty has flattened out.
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(300, 1)) + 0.003 * rng.normal(size=(300, 4)))
+    fitted = TruncatedGaussianPseudoLikelihood(penalty=1.0, random_state=0).fit(X)
+    assert fitted.converged_
+    free = TruncatedGaussianPseudoLikelihood(penalty=None, random_state=0).fit(X)
+    # The penalty grows by ½ t² log(kappa²/t²), t = .05, per row 1000 / 300 of it for each of six
+    # pairs: about .6 nats for interactions 3e4 times those of independent columns.
+    assert free.objective_path_[-1] - fitted.objective_path_[-1] < 1
 
 
 @pytest.mark.parametrize("penalty", ["ebic", "cv", 0.001])
