@@ -7,11 +7,13 @@ not rows, such as those of edges, whose files are larger.
 """
 
 import argparse
+import sys
 from collections import Counter
 
 from anyio.to_thread import run_sync
 from fastapi import Request
 from sqlalchemy import func, select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from service.blobs import BlobRecord
@@ -84,10 +86,14 @@ def main() -> None:
     """Print a line for each tenant that has something stored."""
     argparse.ArgumentParser(prog="python -m service.quota", description=__doc__).parse_args()
     database = Database(Settings().database_url)
-    with database.snapshot() as session:
-        for tenant, num_bytes in stored_bytes(session).most_common():
-            print(f"{num_bytes:>16,}  {tenant}")
-    database.dispose()
+    try:
+        with database.snapshot() as session:
+            for tenant, num_bytes in stored_bytes(session).most_common():
+                print(f"{num_bytes:>16,}  {tenant}")
+    except DBAPIError as error:
+        sys.exit(f"The database must answer, and be migrated, for this: {error.orig}")
+    finally:
+        database.dispose()
 
 
 if __name__ == "__main__":

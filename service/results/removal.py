@@ -8,11 +8,15 @@ from service.clock import now
 from service.jobs.records import JobRecord, JobState
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
+# Removed in half a second. SQLite has one writer, whom all others wait for.
+MOST_AT_ONCE = 100
 
-def remove_older_than(session: Session, seconds: float) -> list[str]:
-    """Delete the results that were stored longer ago than that; return the ids of their jobs.
 
-    A part's is kept while the job that will put the parts together has not ended.
+def remove_older_than(session: Session, seconds: float, after: str = "") -> list[str]:
+    """Delete the first results that were stored longer ago than that; return their jobs' ids.
+
+    They come in the order of these ids, at most `MOST_AT_ONCE` of those behind `after`. A part's is
+    kept while the job that will put the parts together has not ended.
     """
     part, parent = aliased(JobRecord), aliased(JobRecord)
     is_still_needed = exists().where(
@@ -22,9 +26,14 @@ def remove_older_than(session: Session, seconds: float) -> list[str]:
     )
     job_ids = session.scalars(
         select(ResultRecord.job_id)
-        .where(ResultRecord.created_at < now() - seconds, ~is_still_needed)
+        .where(
+            ResultRecord.job_id > after,
+            ResultRecord.created_at < now() - seconds,
+            ~is_still_needed,
+        )
         # As `lifecycle.remove` does, so that neither waits for the other.
         .order_by(ResultRecord.job_id)
+        .limit(MOST_AT_ONCE)
     ).all()
     for job_id in job_ids:
         remove(session, job_id)

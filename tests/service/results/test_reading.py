@@ -1,6 +1,7 @@
 """Results as the two kinds of database give them: in pages, while they are deleted, and after."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from service.database import Database
 from service.expire import expire
 from service.jobs import leases, lifecycle
 from service.jobs.records import JobRecord
-from service.results import access, repository
+from service.results import access, removal, repository
 from service.results.downloads import send_artefact
 from service.results.outcome import Artefact, Outcome
 from service.results.records import ResultRecord
@@ -118,6 +119,30 @@ def test_result_that_is_no_longer_kept_is_gone(
     answers = [client.get(f"/v1/jobs/{job_id}/result{part}") for part in PARTS]
     assert {answer.status_code for answer in answers} == {410}
     assert {answer.json()["code"] for answer in answers} == {"result-expired"}
+
+
+def test_others_write_while_many_results_are_deleted(
+    database: Database,
+    add_job: Callable[..., str],
+    finish: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job_ids = [add_job() for _ in range(5)]
+    for job_id in job_ids:
+        finish(job_id)
+    with database.transaction() as session:
+        session.execute(update(ResultRecord).values(created_at=0.0))
+    left: list[int] = []
+
+    def write_meanwhile(seconds: float) -> None:
+        with database.transaction() as session:
+            session.execute(update(JobRecord).values(tag="written meanwhile"))
+            left.append(session.scalars(select(func.count()).select_from(ResultRecord)).one())
+
+    monkeypatch.setattr(removal, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(time, "sleep", write_meanwhile)
+    assert expire(database, days=1) == len(job_ids)
+    assert left == [3, 1]
 
 
 def test_deleting_a_job_deletes_every_byte_of_its_result(
