@@ -10,7 +10,7 @@ from vnce_engine.comparators import graphical_lasso as lasso_module
 from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
 from vnce_engine.result import FitStatus
-from vnce_engine.simulate import mask_completely_at_random
+from vnce_engine.simulate import mask_completely_at_random, ring_precision
 
 COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 2.0, 0.2], [-0.3, 0.2, 1.5]])
 MEAN = np.array([1.0, -2.0, 0.5])
@@ -176,6 +176,23 @@ def test_a_graphical_lasso_finds_the_chain_and_is_exactly_symmetric(penalty):
     if penalty == "ebic":
         absent = np.triu(np.ones((5, 5), bool), 2)
         assert (model.precision_[absent] == 0).mean() >= 0.5
+
+
+@pytest.mark.parametrize("penalty", [0.01, 0.1, 0.4])
+def test_a_lasso_of_an_ordinary_table_settles_where_no_correlation_asks_for_more(penalty):
+    rng = np.random.default_rng(0)
+    covariance = np.linalg.inv(ring_precision(6, rng))
+    model = GaussianEM(penalty=penalty).fit(rng.multivariate_normal(np.zeros(6), covariance, 300))
+
+    assert model.converged_
+    scale = np.sqrt(np.diagonal(model.covariance_))
+    correlation = model.covariance_ / np.outer(scale, scale)
+    K = model.precision_ * np.outer(scale, scale)
+    slope = correlation - np.linalg.inv(K)
+    edges, others = (np.triu(present, 1) for present in (K != 0, K == 0))
+    # The slope of the likelihood is the penalty's, and nowhere above it.
+    assert slope[edges] == pytest.approx(-penalty * np.sign(K[edges]), abs=1e-4)
+    assert (np.abs(slope[others]) < penalty).all()
 
 
 @pytest.fixture
