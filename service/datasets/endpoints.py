@@ -256,7 +256,8 @@ def delete_ground_truth(dataset_id: DatasetId, database: DatabaseDep) -> None:
     """Detach the true graph; jobs keep the one they were submitted with."""
     with database.transaction() as session:
         lifecycle.existing(session, dataset_id)
-        session.delete(session.get(GroundTruthRecord, dataset_id) or _refuse_missing_truth())
+        if not repository.remove_ground_truth(session, dataset_id):
+            _refuse_missing_truth()
 
 
 def _read_request(options: ReadOptions, settings: Settings) -> ReadRequest:

@@ -143,17 +143,23 @@ def put_ground_truth(
 
     The data set must be locked: two that come at once would else both be the first.
     """
-    # Neither the old edges nor the new ones are read back: there may be very many.
-    replaced = session.execute(
+    is_first = not remove_ground_truth(session, dataset_id)
+    truth = GroundTruthRecord(dataset_id=dataset_id, edges=edges)
+    session.add(truth)
+    session.flush()
+    # The edges are not read back: there may be very many.
+    session.refresh(truth, ["created_at"])
+    return truth, is_first
+
+
+def remove_ground_truth(session: Session, dataset_id: str) -> bool:
+    """Detach a data set's true graph; return whether there was one."""
+    removed = session.execute(
         delete(GroundTruthRecord)
         .where(GroundTruthRecord.dataset_id == dataset_id)
         .returning(GroundTruthRecord.dataset_id)
     ).all()
-    truth = GroundTruthRecord(dataset_id=dataset_id, edges=edges)
-    session.add(truth)
-    session.flush()
-    session.refresh(truth, ["created_at"])
-    return truth, not replaced
+    return bool(removed)
 
 
 def _selected() -> Select[DatasetRecord, BlobRecord, str | None]:

@@ -1,19 +1,20 @@
 """Data sets on both databases."""
 
 import io
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pyarrow as pa
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from service import blobs
-from service.datasets import repository
+from service.datasets import endpoints, repository
 from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import NewDataset
 from service.datasets.stored_table import from_parquet, to_parquet
 from service.datasets.vocabulary import DatasetFormat
 from service.identifiers import new_id
+from service.problems import ProblemError
 
 
 def new_dataset(name: str, original: bytes = b"a,b\n1,2\n") -> NewDataset:
@@ -76,6 +77,20 @@ def test_of_true_graphs_that_come_at_once_one_is_the_first_and_one_stays(databas
     assert sum(are_first) == 1
     with database.snapshot() as session:
         assert len(session.scalars(select(GroundTruthRecord)).all()) == 1
+
+
+def test_of_two_who_detach_a_true_graph_at_once_the_second_finds_none(database):
+    with database.transaction() as session:
+        dataset_id = repository.add(session, new_dataset("x")).record.id
+        repository.put_ground_truth(session, dataset_id, [["a", "b"]])
+    with ThreadPoolExecutor(1) as pool:
+        with database.transaction() as session:
+            session.execute(delete(GroundTruthRecord))
+            second = pool.submit(endpoints.delete_ground_truth, dataset_id, database)
+            wait([second], timeout=0.5)  # it waits for the first
+            assert not second.done()
+        with pytest.raises(ProblemError, match="No true graph"):
+            second.result()
 
 
 def test_a_failed_upload_leaves_nothing(database):
