@@ -16,6 +16,7 @@ from service.keys.vocabulary import MEANING, Scope
 from service.problems import ProblemError
 from service.settings import Settings
 from service.tenant_names import DEFAULT_TENANT, is_tenant
+from service.terminal_texts import visible
 
 _MOST_SHOWN = 1_000
 
@@ -28,9 +29,8 @@ def line(key: ApiKeyRead) -> str:
     elif key.expires_at is not None:
         state = f"until {key.expires_at:%Y-%m-%d %H:%M}Z"
     used = "never used" if key.last_used_at is None else f"used {key.last_used_at:%Y-%m-%d %H:%M}Z"
-    return (
-        f"{key.id}  {key.tenant}  {key.prefix}  {','.join(key.scopes)}  {state}  {used}  {key.name}"
-    )
+    scopes, name = ",".join(key.scopes), visible(key.name)
+    return f"{key.id}  {key.tenant}  {key.prefix}  {scopes}  {state}  {used}  {name}"
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from service.datasets.vocabulary import RequestedFormat
+from service.terminal_texts import visible
 from worker.cli import options
 from worker.cli.connection import connect
 from worker.cli.options import DEFAULT_URL, Json, Url
@@ -84,7 +85,8 @@ def show(dataset: DatasetId, url: Url = DEFAULT_URL, as_json: Json = False) -> N
     if as_json:
         print_json(document)
         return
-    OUT.print(f"[bold]{escape(document['name'])}[/] ({document['id']})", highlight=False)
+    name = escape(visible(document["name"]))
+    OUT.print(f"[bold]{name}[/] ({document['id']})", highlight=False)
     _print_summary(document["summary"])
 
 

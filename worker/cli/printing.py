@@ -10,6 +10,7 @@ from rich.table import Table
 
 from service.problems import Problem, ProblemItem
 from service.results.edges import Edge
+from service.terminal_texts import visible
 from worker.client import JsonObject
 from worker.truth import Pair, pair
 
@@ -98,7 +99,7 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
 
 def listing(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a plain table of texts; the first column, an identifier, is never cut."""
-    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    texts = [["" if value is None else visible(str(value)) for value in row] for row in rows]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     longest = max((len(row[0]) for row in texts), default=0)
     table.add_column(headings[0], no_wrap=True, min_width=longest)

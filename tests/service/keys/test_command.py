@@ -56,6 +56,11 @@ def test_a_key_is_made_listed_and_revoked(run: Run, client: TestClient) -> None:
     assert "revoked" in run("list", "--tenant", "lab")
 
 
+def test_a_name_gives_no_orders_to_the_terminal_that_lists_it(run: Run) -> None:
+    run("create", "a\x9b31m")  # in some terminals the same as escape and a bracket
+    assert run("list").endswith("  a\\x9b31m\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

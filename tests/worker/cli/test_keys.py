@@ -110,3 +110,10 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(
     assert result.exit_code == 2
     assert "VNCE_API_KEY holds characters" in result.output
     assert "vnce_…" not in result.output
+
+
+def test_a_name_gives_no_orders_to_the_terminal_that_lists_it(vnce: Vnce, folder: Path) -> None:
+    assert vnce("keys", "create", "a\x9b31m", "--data", str(folder)).exit_code == 0
+    listed = vnce("keys", "list", "--data", str(folder)).stdout
+    assert "\x9b" not in listed
+    assert r"a\x9b31m" in listed
