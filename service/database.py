@@ -19,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import DeclarativeBase, ORMExecuteState, Session, UOWTransaction
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
+from service.heard_connection import Connector
 from service.tenancy import TenantSession
 
 # What is raised when the database does not answer, as opposed to when it says no.
@@ -33,8 +34,8 @@ NAMING = {
 }
 SQLITE_BUSY_SECONDS = 30
 CONNECT_SECONDS = 5
-# After which a connection to a host that has vanished, without a word, is given up. A query that
-# takes longer is none of ours; what it waits for is acknowledged meanwhile all the same.
+# After which a connection to a host that has vanished, or to a server that hangs, is given up. No
+# query of ours takes so long; a migration may.
 SILENCE_SECONDS = 20
 # A process that is frozen or cut off in the middle of a transaction holds its locks no longer: so
 # long its job waits for another worker.
@@ -70,10 +71,11 @@ def _refuse_to_write(state: ORMExecuteState) -> None:
 class Database:
     """One process's door to the database; to the rows of all tenants unless `of` narrows it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, silence: float | None = SILENCE_SECONDS) -> None:
+        """Open it; a server that answers nothing for `silence` seconds is given up, if ever."""
         # To whose rows it is narrowed; None: to nobody's.
         self.tenant: str | None = None
-        self.engine = _create_engine(url)
+        self.engine = _create_engine(url, silence)
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writing_engine = self.engine.execution_options(vnce_writes=True)
         # PostgreSQL's statements each see what is committed when they begin, in a transaction or
@@ -136,7 +138,7 @@ class Database:
 _as_json = partial(json.dumps, allow_nan=False)
 
 
-def _create_engine(url: str) -> Engine:
+def _create_engine(url: str, silence: float | None) -> Engine:
     # hide_parameters: errors are logged, and what users store has no business in logs.
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
@@ -158,6 +160,8 @@ def _create_engine(url: str) -> Engine:
             json_deserializer=from_json,
             hide_parameters=True,
         )
+        if silence is not None:
+            event.listen(engine, "do_connect", Connector(silence))
         event.listen(engine, "connect", _configure_postgresql)
         event.listen(engine, "handle_error", _on_error)
         _test_rested_connections(engine)

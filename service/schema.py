@@ -41,7 +41,7 @@ def configuration(connection: Connection) -> Config:
 
 def upgrade(url: str) -> None:
     """Bring the database at `url` to the newest revision; do nothing if it is there."""
-    database = Database(url)
+    database = Database(url, silence=None)
     try:
         with database.transaction() as session:
             command.upgrade(configuration(session.connection()), "head")

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.database import CONNECT_SECONDS, SILENCE_SECONDS
 from service.main import THREADS
 from tests.faults.stack import Stack
 
@@ -69,6 +70,24 @@ def test_probes_are_answered_while_requests_wait_for_a_database_that_hangs(
                 assert answer.json()["broker"] == "reachable"
         assert {request.result().status_code for request in waiting} <= {200, 503}
     stack.wait_until_ready()
+
+
+def test_nobody_waits_for_ever_for_a_database_that_hangs(stack: Stack, postgres: Any) -> None:
+    allowed = SILENCE_SECONDS + 2 * CONNECT_SECONDS
+    with ThreadPoolExecutor(4 * THREADS) as pool, postgres.frozen():
+        began = time.monotonic()
+        # Four times as many as there are threads to wait in.
+        answers = list(pool.map(lambda _: _jobs(stack), range(4 * THREADS)))
+        assert time.monotonic() - began < allowed
+        for answer in answers:
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+            assert answer.headers["Retry-After"]
+        # What follows knows already.
+        began = time.monotonic()
+        assert _jobs(stack).status_code == 503
+        assert time.monotonic() - began < CONNECT_SECONDS + 2
+    stack.wait_until_ready()
+    assert _jobs(stack).is_success
 
 
 def _jobs(stack: Stack) -> httpx.Response:

@@ -3,6 +3,7 @@
 import math
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -235,6 +236,41 @@ def test_a_host_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.integration
+def asked(database: Database, query: str) -> int:
+    with database.snapshot() as session:
+        return len(session.execute(text(query)).all())
+
+
+def test_a_server_that_answers_nothing_is_given_up_and_asked_again_later(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(postgres_url, silence=0.5)
+    began = time.monotonic()
+    with pytest.raises(UNREACHABLE, match=r"answered nothing for 0\.5 seconds"):
+        asked(database, "SELECT pg_sleep(5)")
+    assert 0.5 <= time.monotonic() - began < 2
+    # Nobody waits behind a server that has just been given up.
+    with pytest.raises(UNREACHABLE, match="a moment ago"):
+        asked(database, "SELECT 1")
+    monkeypatch.setattr("service.heard_connection.RETRY_SECONDS", 0.0)
+    assert asked(database, "SELECT 1") == 1
+    database.dispose()
+
+
+@pytest.mark.parametrize(
+    ("silence", "query"),
+    [
+        # Ten lines, each too long to wait with others for its way.
+        (0.5, "SELECT pg_sleep(0.1), repeat('x', 10000) FROM generate_series(1, 10)"),
+        (None, "SELECT pg_sleep(0.1) FROM generate_series(1, 10)"),
+    ],
+)
+def test_a_slow_answer_is_waited_for(postgres_url: str, silence: float | None, query: str) -> None:
+    database = Database(postgres_url, silence=silence)
+    assert asked(database, query) == 10
+    database.dispose()
+
+
 def test_a_connection_that_was_cut_while_it_rested_costs_no_request_its_answer(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
