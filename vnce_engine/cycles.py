@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,6 +45,14 @@ _LARGEST_STEP = 0.0225
 _SMALLEST_SHARE = 0.3
 
 
+class _Control(NamedTuple):
+    """Control variates of some rows: -½ tr(A matrix) + constant."""
+
+    matrix: Tensor
+    """(d + 1, d + 1)"""
+    constant: Tensor
+
+
 class Cycles:
     """EM's state: A, the path of the objective, and the last point of the surface.
 
@@ -57,7 +66,7 @@ class Cycles:
         self.point: SurfacePoint | None = None
         self._progress = progress
         self._acceleration = Acceleration()
-        self._noise_control: tuple[Tensor, Tensor] | None = None
+        self._noise_control: tuple[Tensor, _Control] | None = None
         self._num_cycles = 0
 
     def run(
@@ -132,7 +141,8 @@ class Cycles:
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
         for _ in range(max_cycles):
             start = self._next
-            surface = Surface(sample, self._e_step(sample, start, stale), penalty, region)
+            control, constant = self._e_step(sample, start, stale)
+            surface = Surface(sample, control, penalty, region, constant)
             point = surface.at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
@@ -168,14 +178,17 @@ class Cycles:
         self._acceleration.restart()
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
-    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> Tensor:
+    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> _Control:
         """Complete the rows by draws from q under `augmented`; return the control variates."""
         if self._noise_control is None or self._is_stale(augmented, stale):
-            control = self._complete(sample.noise, augmented, sample.nu)
-            self._noise_control = (augmented, control)
-        _, noise_control = self._noise_control
-        control = noise_control + self._complete(sample.data, augmented, sample.nu)
-        return control / sample.num_rows
+            noise_control = self._complete(sample.noise, augmented, sample.nu)
+            self._noise_control = (augmented, noise_control)
+        _, noise = self._noise_control
+        data = self._complete(sample.data, augmented, sample.nu)
+        num_rows = sample.num_rows
+        return _Control(
+            (noise.matrix + data.matrix) / num_rows, (noise.constant + data.constant) / num_rows
+        )
 
     def _is_stale(self, augmented: Tensor, stale: float) -> bool:
         assert self._noise_control is not None
@@ -190,11 +203,13 @@ class Cycles:
 
     def _complete(
         self, blocks: Sequence[Block], augmented: Tensor, nu: float, num_sweeps: int = _SWEEPS
-    ) -> Tensor:
-        control = torch.zeros_like(augmented)
+    ) -> _Control:
+        control = _Control(torch.zeros_like(augmented), augmented.new_zeros(()))
         for block in blocks:
             self._progress.spend(4 * block.work)
-            control += complete(block, augmented, math.log(nu), num_sweeps).control
+            completion = complete(block, augmented, math.log(nu), num_sweeps)
+            control.matrix.add_(completion.control)
+            control.constant.add_(completion.constant)
         return control
 
     def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:

@@ -86,6 +86,8 @@ class Completion(NamedTuple):
 
     control: Tensor
     """(d + 1, d + 1): sum over rows of slope * (E_q[a aᵀ] - the draws' mean of a aᵀ)."""
+    constant: Tensor
+    """The same sum, a scalar, of the log ratio's other part, -log q - log noise."""
     slope: Tensor
     """(b,): the derivative of each row's term at its mean log ratio."""
     expected_log_ratio: Tensor
@@ -114,7 +116,8 @@ def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) ->
     if not block.cell_mean.numel():
         block.log_ratio_offset.copy_(-block.log_noise)
         zeros = block.log_noise.new_zeros
-        return Completion(zeros(augmented.shape), zeros(block.num_rows), zeros(block.num_rows))
+        rows = zeros(block.num_rows)
+        return Completion(zeros(augmented.shape), zeros(()), rows, rows)
     factors = sweep(block, augmented, num_sweeps)
     place = factors.place
     excess, log_mass = _draw(block.uniforms, factors)
@@ -244,8 +247,9 @@ def _control_variates(
     standard_mean = mean / sigma
     hazard = alpha + standard_mean
     variance = standard_mean.mul_(hazard).neg_().add_(1).clamp_(min=0).mul_(sigma).mul_(sigma)
-    quadratic = quadratics(augmented, rows)
-    expected = normaliser + 0.5 * (_sum_by_row(block, place, hazard.square_()) - quadratic)
+    # The log ratio's part without theta, in expectation, but for ½ variance / sigma² of each cell.
+    offset = normaliser + 0.5 * _sum_by_row(block, place, hazard.square_())
+    expected = offset - 0.5 * quadratics(augmented, rows)
     slope = (
         -torch.sigmoid(expected - log_nu) if block.is_noise else torch.sigmoid(log_nu - expected)
     )
@@ -255,8 +259,11 @@ def _control_variates(
     control = difference @ (means + block.draws).flatten(1).mT / block.num_draws
     control = 0.5 * (control + control.mT)
     variances = torch.zeros_like(rows).view(-1).scatter_(0, place.flat, variance).view_as(rows)
-    control.diagonal().add_(variances @ slope)
-    return Completion(control, slope, expected)
+    weighted_variances = variances @ slope
+    control.diagonal().add_(weighted_variances)
+    constant = slope @ (offset - block.log_ratio_offset.mean(dim=0))
+    constant = constant + 0.5 * (weighted_variances @ augmented.diagonal())
+    return Completion(control, constant, slope, expected)
 
 
 def log_ratios(block: Block, augmented: Tensor) -> Tensor:

@@ -77,10 +77,10 @@ class Sample(Protocol):
 
 @dataclass(frozen=True)
 class Surface:
-    """J(A) = 1/n sum_rows mean_draws log sigma(±(log ratio - log nu)) - ½ tr(A C) - penalty.
+    """J(A) = 1/n sum_rows mean_draws log sigma(±(log ratio - log nu)) - ½ tr(A C) + b - penalty.
 
-    The plus sign is for data rows, the minus sign for noise rows. C, from the control variates,
-    enters linearly, so that J without its penalty is concave whatever they are.
+    The plus sign is for data rows, the minus sign for noise rows. C and b, from the control
+    variates, enter linearly, so that J without its penalty is concave whatever they are.
     """
 
     sample: Sample
@@ -88,13 +88,15 @@ class Surface:
     """C (d + 1, d + 1), already divided by n."""
     penalty: Penalty
     region: Region
+    constant: Tensor | float = 0.0
+    """b, already divided by n."""
 
     def at(self, augmented: Tensor, progress: Progress) -> "SurfacePoint":
         """Evaluate the surface, its gradient and its curvature at `augmented`."""
         value, gradient = self.sample.terms(augmented, progress)
         num_rows = self.sample.num_rows
         precision = augmented[:-1, :-1]
-        value = value / num_rows - 0.5 * (augmented * self.control).sum()
+        value = value / num_rows - 0.5 * (augmented * self.control).sum() + self.constant
         gradient = gradient / num_rows - 0.5 * self.control
         gradient = 0.5 * (gradient + gradient.mT)  # products differ in their last bits
         gradient[:-1, :-1] = self.penalty.ascent(precision, gradient[:-1, :-1])

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import logsigmoid
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine import cycles as cycles_module
-from vnce_engine.blocks import BLOCK_WIDTH
+from vnce_engine.blocks import BLOCK_WIDTH, Block
 from vnce_engine.cycles import Cycles
 from vnce_engine.fit import FitOptions
 from vnce_engine.mean_field import complete
@@ -62,6 +63,40 @@ def test_slightly_old_noise_draws_move_the_end_by_less_than_the_default_toleranc
     # A new run draws the noise rows' missing cells anew at the end of the last.
     assert cycles.run(*arguments, 1e-6, 100) is FitStatus.CONVERGED
     assert 0 < scaled_change(cycles.augmented - end, end) < FitOptions().tolerance
+
+
+def log_marginals(block: Block, augmented: torch.Tensor) -> torch.Tensor:
+    """Return log phi of the rows' observed cells, at most one cell of a row being missing."""
+    rows = block.draws[:, 0].clone()
+    cells = block.cells()
+    rows[cells.coordinate, cells.column] = 0.0
+    values = -0.5 * ((augmented @ rows) * rows).sum(dim=0)
+    precision = augmented.diagonal()[cells.coordinate]
+    pull = -(augmented @ rows)[cells.coordinate, cells.column]
+    # ∫ exp(-½ k z² + b z) dz over z >= 0.
+    integral = 0.5 * pull.square() / precision + 0.5 * torch.log(2 * torch.pi / precision)
+    integral = integral + torch.special.log_ndtr(pull / precision.sqrt())
+    return values.index_add(0, cells.column, integral)
+
+
+def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_draws() -> None:
+    rng = np.random.default_rng(5)
+    X = np.abs(rng.standard_t(3, size=(300, 2)))
+    is_missing = rng.random(300) < 0.6
+    X[np.flatnonzero(is_missing), rng.integers(2, size=int(is_missing.sum()))] = np.nan
+    observations = Observations.from_array(X)
+    problem = Problem.prepare(observations, 1, 10, "sobol", torch.Generator().manual_seed(2))
+    sample = problem.sample()
+    cycles = Cycles(problem.start("zero"), Progress(None))
+    penalty = problem.penalty(None, PenaltyKind.RIDGE, "zero", problem.num_rows)
+    assert cycles.run(sample, penalty, problem.region("zero"), 1e-6, 100) is FitStatus.CONVERGED
+
+    total = 0.0
+    for block in sample.blocks:
+        log_ratio = log_marginals(block, cycles.augmented) - block.log_noise - np.log(sample.nu)
+        total += float(logsigmoid(-log_ratio if block.is_noise else log_ratio).sum())
+    # The last draws are of the start of the last cycle, which moved A by less than 1e-6.
+    assert cycles.objective_path[-1] == pytest.approx(total / 300, abs=1e-6)
 
 
 def objective_once_q_has_followed(augmented: torch.Tensor) -> float:
