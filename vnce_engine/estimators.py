@@ -110,6 +110,9 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     objective_name_, noise_starts_
         What `objective_path_` has, and the positions in it from which noise is another, so that
         its level is not to be compared with that before.
+    column_change_ : ndarray (d,) or None
+        Of comparators that impute: how far the mean of each column's imputed cells moved in the
+        last round or iteration, in units of the column's root mean square.
     """
 
     def __init__(

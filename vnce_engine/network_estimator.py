@@ -144,6 +144,7 @@ class NetworkEstimator(BaseEstimator):
         self.objective_path_ = list(result.objective_path)
         self.objective_name_ = result.objective_name
         self.noise_starts_ = list(result.noise_starts)
+        self.column_change_ = result.column_change
         self.status_ = result.status
         self.message_ = result.message
         self.converged_ = result.status is FitStatus.CONVERGED

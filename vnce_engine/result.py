@@ -177,3 +177,7 @@ class FitResult:
     noise_starts: tuple[int, ...] = ()
     """Positions in `objective_path` from which noise is another than before: values on either side
     are of different objectives, whose levels are not to be compared."""
+    column_change: NDArray[np.float64] | None = None
+    """(d,): how far the mean of each column's imputed cells moved in the last round or iteration,
+    in units of the column's root mean square (of a Gaussian, standard deviation); None where
+    nothing is imputed."""

@@ -210,7 +210,7 @@ def _stability(estimator: Estimator) -> StabilityRead | None:
 
 
 def _convergence(estimator: Estimator) -> ConvergenceRead:
-    path = estimator.objective_path_
+    path, changes = estimator.objective_path_, estimator.column_change_
     return ConvergenceRead(
         status=FitStatus(estimator.status_),
         converged=estimator.converged_,
@@ -218,13 +218,8 @@ def _convergence(estimator: Estimator) -> ConvergenceRead:
         n_iter=estimator.n_iter_,
         objective=finite(path[-1]) if len(path) else None,
         gradient_norm=finite(estimator.diagnostics_.gradient_norm),
-        column_change=_column_change(estimator),
+        column_change=None if changes is None else [finite(change) for change in changes.tolist()],
     )
-
-
-def _column_change(estimator: Estimator) -> list[float | None] | None:
-    changes = getattr(estimator, "column_change_", None)
-    return None if changes is None else [finite(change) for change in changes.tolist()]
 
 
 def _diagnostics(estimator: Estimator) -> DiagnosticsRead:

@@ -25,14 +25,7 @@ _SMALLEST = math.ulp(0.0)
 
 
 class ComparatorEstimator(NetworkEstimator):
-    """A truncated Gaussian network, estimated by other means than telling data from noise.
-
-    Attributes
-    ----------
-    column_change_ : ndarray (d,) or None
-        How far the mean of each column's imputed cells moved in the last round, in units of the
-        column's root mean square; None where a method imputes nothing.
-    """
+    """A truncated Gaussian network, estimated by other means than telling data from noise."""
 
     linear: str
     penalty: float | None
@@ -109,7 +102,6 @@ class ComparatorEstimator(NetworkEstimator):
             scaled.to_array(), self.linear == "free", penalty, np.random.default_rng(seed)
         )
         fit = self._estimate_scaled(table, progress)
-        self.column_change_ = fit.column_change
         num_missing = int((~observations.observed).sum())
         return present(
             fit,

@@ -191,7 +191,6 @@ class GaussianEM(NetworkEstimator):
                 status = FitStatus.NON_FINITE
         self.mean_ = table.mean_in_units(em.mean).numpy()
         self.covariance_ = table.covariance_in_units(em.covariance).numpy()
-        self.column_change_ = em.column_change
         is_stuck = choice is not None and not choice.lasso.is_settled
         if is_stuck and status is FitStatus.CONVERGED:
             status = FitStatus.MAX_ITERATIONS

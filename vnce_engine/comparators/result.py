@@ -71,7 +71,7 @@ class ComparatorFit:
     """Completions of a missing cell that were averaged."""
     warnings: tuple[FitWarning, ...] = ()
     column_change: FloatArray | None = None
-    """(d,): see `ComparatorEstimator.column_change_`."""
+    """(d,): see `FitResult.column_change`."""
 
     def model(self) -> TruncatedGaussian:
         """Return K and h of the scaled columns; c is not known."""
@@ -132,6 +132,7 @@ def present(
         warnings=warnings,
         selection=shrinkage.selection,
         penalty_kind=shrinkage.kind,
+        column_change=fit.column_change,
     )
 
 
