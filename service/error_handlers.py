@@ -143,6 +143,8 @@ def _allowed_methods(request: Request) -> list[str]:
         for route in request.app.routes
         if route.matches({**request.scope, "method": method})[0] is Match.FULL
     ]
+    # Where no route is of the path it is one of the documentation page's files.
+    allowed = allowed or ["GET"]
     return ["HEAD", *allowed] if "GET" in allowed else allowed
 
 
@@ -188,8 +190,13 @@ async def _on_mistake(request: Request, error: Exception) -> JSONResponse:
         request,
         ProblemCode.INTERNAL,
         "The mistake is ours and has been logged under this request id.",
-        # The handler of last resort runs outside the middleware that sets them elsewhere.
-        headers={"X-Request-ID": str(request_id), **security_headers.HEADERS},
+        headers={
+            # The handler of last resort runs outside the middleware that sets them elsewhere.
+            "X-Request-ID": str(request_id),
+            **security_headers.HEADERS,
+            # The server hangs up after it; whoever sends another request is to know.
+            "Connection": "close",
+        },
     )
 
 

@@ -48,6 +48,12 @@ def test_method_that_does_not_apply(client: TestClient) -> None:
     assert set(answer.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
+def test_method_that_does_not_apply_to_a_file_of_the_documentation(client: TestClient) -> None:
+    answer = client.post("/docs-files/swagger-ui.css")
+    assert_is_problem(answer, 405, "method-not-allowed")
+    assert answer.headers["allow"] == "HEAD, GET"
+
+
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", ""])
 def test_content_that_is_not_json(client: TestClient, media_type: str) -> None:
     answer = client.post("/v1/jobs", content="a=1", headers={"Content-Type": media_type})
@@ -217,6 +223,7 @@ def test_our_own_mistake_is_500_without_its_text(
     assert_is_problem(answer, 500, "internal")
     assert "secret" not in answer.text
     assert answer.headers["x-request-id"] in caplog.text
+    assert answer.headers["connection"] == "close"  # as uvicorn does, without a word
 
 
 def test_request_ids_differ(client: TestClient) -> None:
