@@ -105,7 +105,7 @@ ESTIMATORS: dict[str, RecoveryEstimator] = {
     ),
     "pcd": RecoveryEstimator("persistent CD", _of(TruncatedGaussianCD), 0.7),
     "pseudo-likelihood": RecoveryEstimator(
-        "pseudo-likelihood, Gibbs-imputed", _of(TruncatedGaussianPseudoLikelihood), 3.5
+        "pseudo-likelihood, Gibbs-imputed", _of(TruncatedGaussianPseudoLikelihood), 1.3
     ),
     "score-matching": RecoveryEstimator(
         "score matching, Gibbs-imputed", _of(TruncatedGaussianScoreMatching), 0.5
