@@ -1,4 +1,4 @@
-"""Column names: Unicode NFC, trimmed, unique, printable."""
+"""Column names: Unicode NFC, trimmed, unique, without control characters."""
 
 import unicodedata
 from collections import defaultdict
