@@ -45,10 +45,56 @@ _MESSAGES = {
     FitStatus.CANCELLED: "The fit was cancelled; the last estimate is returned.",
 }
 
+_STUCK = (
+    "The climb ended where single parameters would still raise the objective: their sizes differ "
+    "by too much for it. Measure columns in units in which they are about 1, or try another start."
+)
+# Of the tolerance: the gain that a single parameter may leave.
+_MOST_LEFT = 100
+
 # Takes theta and alpha, and returns them after one cycle.
 _Cycle = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 # Takes theta and alpha, and returns the objective.
 _Value = Callable[[Tensor, Tensor], Tensor]
+
+
+class _Climbs:
+    """The climbs of a fit; it remembers those of the present cycle."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[Callable[[Tensor], Tensor], Tensor]] = []
+
+    def begin_cycle(self) -> None:
+        """Forget earlier climbs."""
+        self._ends.clear()
+
+    def lower(self, loss: Callable[[Tensor], Tensor], start: Tensor, max_iterations: int) -> Tensor:
+        """Return where BFGS leads from `start`."""
+        end = minimise(loss, start, max_iterations=max_iterations).parameters
+        self._ends.append((loss, end))
+        return end
+
+    def are_stuck(self, gain: float) -> bool:
+        """Return whether, where a climb ended, a single parameter would still gain as much.
+
+        BFGS stops early where parameters are of very different sizes: no step along the gradient
+        is short enough for the steepest and long enough for the others to matter.
+        """
+        return any(_leaves(gain, loss, end) for loss, end in self._ends)
+
+
+def _leaves(gain: float, loss: Callable[[Tensor], Tensor], end: Tensor) -> bool:
+    """Return whether the step in one parameter that promises twice the `gain` gives it."""
+    point = end.clone().requires_grad_()
+    value = loss(point)
+    (slope,) = torch.autograd.grad(value, point)
+    with torch.no_grad():
+        for i in slope.nonzero().flatten().tolist():
+            moved = end.clone()
+            moved[i] -= 2 * gain / slope[i]
+            if value - loss(moved) >= gain:
+                return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -87,6 +133,7 @@ def fit_jointly(
     returning True stops the fit.
     Source: Rhodes and Gutmann (2019), Theorem 2.
     """
+    climbs = _Climbs()
 
     def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         proposals = _held(family, alpha, contrast.noise)
@@ -96,12 +143,12 @@ def fit_jointly(
             draws = draw_latents(family, alpha_, contrast.data)
             return -vnce_terms(model, theta_, contrast, draws, proposals).total
 
-        both = minimise(loss, torch.cat([theta, alpha]), max_iterations=_FULL_ITERATIONS)
-        found_theta, found_alpha = both.parameters.split([len(theta), len(alpha)])
+        both = climbs.lower(loss, torch.cat([theta, alpha]), _FULL_ITERATIONS)
+        found_theta, found_alpha = both.split([len(theta), len(alpha)])
         return found_theta, found_alpha
 
     value = vnce_value(model, family, contrast)
-    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
+    return _run(cycle, climbs, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_by_variational_em(
@@ -123,16 +170,18 @@ def fit_by_variational_em(
     """
     check_count("step_iterations", step_iterations)
 
+    climbs = _Climbs()
+
     def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         def e_loss(trial: Tensor) -> Tensor:
             draws = draw_latents(family, trial, contrast.data)
             return -data_term(log_ratio(model, theta, contrast.data, draws), contrast.nu)
 
-        alpha = minimise(e_loss, alpha, max_iterations=step_iterations).parameters
-        return _m_step(model, family, contrast, theta, alpha, step_iterations), alpha
+        alpha = climbs.lower(e_loss, alpha, step_iterations)
+        return _m_step(model, family, contrast, theta, alpha, climbs, step_iterations), alpha
 
     value = vnce_value(model, family, contrast)
-    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
+    return _run(cycle, climbs, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_by_exact_em(
@@ -152,13 +201,14 @@ def fit_by_exact_em(
     up to their error.
     Source: Rhodes and Gutmann (2019), Corollary 1.
     """
+    climbs = _Climbs()
 
     def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        raised = _m_step(model, posterior, contrast, theta, theta, _FULL_ITERATIONS)
+        raised = _m_step(model, posterior, contrast, theta, theta, climbs, _FULL_ITERATIONS)
         return raised, raised
 
     value = vnce_value(model, posterior, contrast)
-    return _run(cycle, value, theta, theta, tolerance, max_cycles, on_step, contrast.device)
+    return _run(cycle, climbs, value, theta, theta, tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_nce(
@@ -184,11 +234,12 @@ def fit_nce(
         ]
         return vnce_objective(ratios[0], ratios[1], contrast.nu).total
 
-    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        found = minimise(lambda t: -value(t, alpha), theta, max_iterations=_FULL_ITERATIONS)
-        return found.parameters, alpha
+    climbs = _Climbs()
 
-    return _run(cycle, value, theta, (), tolerance, max_cycles, on_step, contrast.device)
+    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        return climbs.lower(lambda t: -value(t, alpha), theta, _FULL_ITERATIONS), alpha
+
+    return _run(cycle, climbs, value, theta, (), tolerance, max_cycles, on_step, contrast.device)
 
 
 def fit_elbo(
@@ -212,16 +263,18 @@ def fit_elbo(
         z = family.rsample(alpha, rows.u, rows.uniforms)
         return elbo(log_weight(model, family, theta, alpha, rows.u, z))
 
+    climbs = _Climbs()
+
     def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         def loss(both: Tensor) -> Tensor:
             theta_, alpha_ = both.split([len(theta), len(alpha)])
             return -value(theta_, alpha_)
 
-        both = minimise(loss, torch.cat([theta, alpha]), max_iterations=_FULL_ITERATIONS)
-        found_theta, found_alpha = both.parameters.split([len(theta), len(alpha)])
+        both = climbs.lower(loss, torch.cat([theta, alpha]), _FULL_ITERATIONS)
+        found_theta, found_alpha = both.split([len(theta), len(alpha)])
         return found_theta, found_alpha
 
-    return _run(cycle, value, theta, alpha, tolerance, max_cycles, on_step, rows.u.device)
+    return _run(cycle, climbs, value, theta, alpha, tolerance, max_cycles, on_step, rows.u.device)
 
 
 def _m_step(
@@ -230,6 +283,7 @@ def _m_step(
     contrast: Contrast,
     theta: Tensor,
     alpha: Tensor,
+    climbs: _Climbs,
     max_iterations: int,
 ) -> Tensor:
     """Return theta raised for draws of q at alpha."""
@@ -238,7 +292,7 @@ def _m_step(
     def loss(trial: Tensor) -> Tensor:
         return -vnce_terms(model, trial, contrast, data, noise).total
 
-    return minimise(loss, theta, max_iterations=max_iterations).parameters
+    return climbs.lower(loss, theta, max_iterations)
 
 
 def _held(family: VariationalFamily, alpha: Tensor, rows: Rows) -> Draws:
@@ -258,6 +312,7 @@ def vnce_value(model: UnnormalisedModel, family: VariationalFamily, contrast: Co
 
 def _run(
     cycle: _Cycle,
+    climbs: _Climbs,
     value: _Value,
     theta: ArrayLike,
     alpha: ArrayLike,
@@ -266,7 +321,10 @@ def _run(
     on_step: OnStep | None,
     device: torch.device,
 ) -> VariationalFit:
-    """Repeat cycles until the objective moves by less than `tolerance`."""
+    """Repeat cycles until the objective moves by less than `tolerance`.
+
+    That is convergence unless a climb was stuck.
+    """
     check_range("tolerance", tolerance, 0, 1)
     check_count("max_cycles", max_cycles)
     point = vector("theta", theta, device), vector("alpha", alpha, device)
@@ -275,6 +333,7 @@ def _run(
     for iteration in range(1, max_cycles + 1):
         if status is FitStatus.NON_FINITE:
             break
+        climbs.begin_cycle()
         moved = cycle(*point)
         objective = evaluated(value, *moved)
         if not math.isfinite(objective):
@@ -287,17 +346,21 @@ def _run(
             status = FitStatus.CANCELLED
             break
         if abs(path[-1] - path[-2]) < tolerance:
+            if climbs.are_stuck(_MOST_LEFT * tolerance):
+                return fitted(*point, status, path, _STUCK)
             status = FitStatus.CONVERGED
             break
     return fitted(*point, status, path)
 
 
 def fitted(
-    theta: Tensor, alpha: Tensor, status: FitStatus, path: Sequence[float]
+    theta: Tensor, alpha: Tensor, status: FitStatus, path: Sequence[float], message: str = ""
 ) -> VariationalFit:
-    """Return a fit as its user sees it."""
+    """Return a fit as its user sees it; `message` where the status' own would not do."""
     found_theta, found_alpha = (part.detach().cpu().numpy().copy() for part in (theta, alpha))
-    return VariationalFit(found_theta, found_alpha, status, _MESSAGES[status], tuple(path))
+    return VariationalFit(
+        found_theta, found_alpha, status, message or _MESSAGES[status], tuple(path)
+    )
 
 
 def evaluated(value: _Value, theta: Tensor, alpha: Tensor) -> float:

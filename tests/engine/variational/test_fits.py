@@ -160,6 +160,25 @@ def test_vi_of_a_gaussian_factor_is_maximum_likelihood(generator: torch.Generato
     np.testing.assert_allclose(fit.theta * np.sign(fit.theta[0] * expected[0]), expected, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("units", "status"),
+    [([1.0, 1.0, 1.0], FitStatus.CONVERGED), ([1e-6, 1.0, 1e6], FitStatus.MAX_ITERATIONS)],
+)
+def test_a_climb_that_ends_short_as_parameters_differ_in_size_has_not_converged(
+    units: list[float], status: FitStatus, generator: torch.Generator
+) -> None:
+    rng = np.random.default_rng(0)
+    mixing = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.4], [0.3, 0.0, 1.0]])
+    X = (rng.normal(size=(400, 3)) @ mixing + [1.0, -2.0, 0.0]) * units
+    noise = GaussianNoise.fit_columns(torch.from_numpy(X))
+    contrast = Contrast.draw(X, noise, latent_width=3, nu=NU, num_draws=2, generator=generator)
+    mean, variance = torch.from_numpy(X.mean(axis=0)), torch.from_numpy(X.var(axis=0))
+    start = GaussianParameters.normalised(mean, torch.diag(1 / variance))
+    fit = fits.fit_nce(Gaussian(3).log_marginal, contrast, start.packed().numpy())
+    assert fit.status is status
+    assert ("units in which they are about 1" in fit.message) == (status is not FitStatus.CONVERGED)
+
+
 def test_a_fit_stops_when_it_is_told_to(harmonium: Any, contrast: Contrast) -> None:
     fit = fits.fit_jointly(harmonium, FAMILY, contrast, START, ALPHA, on_step=lambda step: True)
     assert fit.status is FitStatus.CANCELLED
