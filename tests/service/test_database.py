@@ -235,12 +235,12 @@ def test_a_host_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch, 
             session.execute(select(1))
 
 
-@pytest.mark.integration
 def asked(database: Database, query: str) -> int:
     with database.snapshot() as session:
         return len(session.execute(text(query)).all())
 
 
+@pytest.mark.integration
 def test_a_server_that_answers_nothing_is_given_up_and_asked_again_later(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +257,7 @@ def test_a_server_that_answers_nothing_is_given_up_and_asked_again_later(
     database.dispose()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("silence", "query"),
     [
@@ -271,6 +272,7 @@ def test_a_slow_answer_is_waited_for(postgres_url: str, silence: float | None, q
     database.dispose()
 
 
+@pytest.mark.integration
 def test_a_connection_that_was_cut_while_it_rested_costs_no_request_its_answer(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
