@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, help="where the copy goes; must not exist")
     file = parser.parse_args().file
     try:
-        back_up(Settings().database_url, file)
+        back_up(Settings.from_environment().database_url, file)
     except BackupError as error:
         sys.exit(str(error))
     print(f"{file}: {file.stat().st_size:,} bytes")

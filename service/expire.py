@@ -42,7 +42,7 @@ def main() -> None:
     days = parser.parse_args().days
     if not days >= 0:
         parser.error(f"DAYS must be 0 or more, got {days}")
-    database = Database(Settings().database_url)
+    database = Database(Settings.from_environment().database_url)
     try:
         print(f"{expire(database, days)} results deleted")
     except DBAPIError as error:

@@ -6,6 +6,7 @@ the interpreter from everybody else.
 """
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from email.message import Message as Header
 from typing import Any
@@ -54,10 +55,12 @@ class JsonRoute(APIRoute):
             body = await request.body()
             _require_utf_8(body)
             if len(body) < LONG_BYTES:
+                _refuse_repeated_names(body)
                 return await handle(request)
 
             def handle_long() -> Response:
                 _refuse_countless(body)
+                _refuse_repeated_names(body)
                 # FastAPI parses and validates in the event loop that runs its handler: here in one
                 # of the thread's own. The body has arrived: nothing of it is the other loop's.
                 return asyncio.run(handle(request))
@@ -134,6 +137,26 @@ def _refuse_countless(body: bytes) -> None:
         f"A JSON request has at most {MOST_OBJECTS} objects, {MOST_ARRAYS} arrays and {MOST_TEXTS} "
         "texts, names of fields among them.",
     )
+
+
+def _refuse_repeated_names(body: bytes) -> None:
+    """Refuse an object with two fields of one name, of which every parser would drop one."""
+    try:
+        # Numbers are not wanted, and may be longer than Python turns into any.
+        json.loads(body, object_pairs_hook=_names, parse_int=len, parse_float=len)
+    except (ValueError, RecursionError):
+        return  # who reads it says what is wrong with it
+
+
+def _names(fields: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for name, _ in fields:
+        if name in seen:
+            raise ProblemError(
+                ProblemCode.VALIDATION_FAILED,
+                f"An object of the body has two fields {json.dumps(name[:80])}: leave one out.",
+            )
+        seen.add(name)
 
 
 def _too_large(limit: int) -> ProblemError:

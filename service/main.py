@@ -1,6 +1,7 @@
 """The HTTP application; `create_app(settings)` builds it, nothing happens at import."""
 
 import importlib.metadata
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -109,4 +110,7 @@ def create_app_from_environment() -> FastAPI:
     `python -m service` serves it, with bounds that other servers may lack.
     """
     logs.configure("api")
-    return create_app(Settings())
+    try:
+        return create_app(Settings.from_environment())
+    except LookupError as error:
+        sys.exit(str(error))  # of the one setting that keys need

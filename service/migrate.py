@@ -10,7 +10,7 @@ def main() -> None:
     """Run the migrations."""
     argparse.ArgumentParser(prog="python -m service.migrate", description=__doc__).parse_args()
     logs.configure("migrate")
-    schema.upgrade(Settings().database_url)
+    schema.upgrade(Settings.from_environment().database_url)
 
 
 if __name__ == "__main__":

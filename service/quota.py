@@ -85,7 +85,7 @@ async def refuse_without_room(
 def main() -> None:
     """Print a line for each tenant that has something stored."""
     argparse.ArgumentParser(prog="python -m service.quota", description=__doc__).parse_args()
-    database = Database(Settings().database_url)
+    database = Database(Settings.from_environment().database_url)
     try:
         with database.snapshot() as session:
             for tenant, num_bytes in stored_bytes(session).most_common():

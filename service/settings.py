@@ -1,8 +1,10 @@
 """What an operator may set, read once at start-up from `VNCE_*` environment variables."""
 
+import sys
 from enum import StrEnum
+from typing import Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service.keys.tokens import MIN_HASH_KEY_LENGTH
@@ -125,6 +127,18 @@ class Settings(BaseSettings):
     reaper_seconds: float = Field(
         default=5.0, gt=0, description="How often expired leases are looked for."
     )
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """Return what the variables say; end the process, naming those that say what cannot be."""
+        try:
+            return cls()
+        except ValidationError as error:
+            wrong = [
+                f"VNCE_{'_'.join(map(str, item['loc'])).upper()}: {item['msg']}"
+                for item in error.errors(include_url=False, include_context=False)
+            ]
+            sys.exit("These settings cannot be used.\n" + "\n".join(wrong))
 
     @property
     def hash_key(self) -> str:

@@ -15,7 +15,7 @@ from worker.pulse import Pulse
 from worker.replacement import replace_at_once
 from worker.settings import WorkerSettings
 
-SETTINGS = WorkerSettings()
+SETTINGS = WorkerSettings.from_environment()
 threads.limit(SETTINGS.threads_per_process)
 
 from worker import tasks  # noqa: E402 - loads NumPy and torch, which read the limit at import

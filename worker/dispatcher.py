@@ -158,7 +158,7 @@ def main() -> None:
     """Dispatch until SIGTERM or SIGINT."""
     argparse.ArgumentParser(prog="python -m worker.dispatcher", description=__doc__).parse_args()
     logs.configure("dispatcher")
-    settings = WorkerSettings()
+    settings = WorkerSettings.from_environment()
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *arguments: stopping.set())

@@ -42,7 +42,7 @@ class EmbeddedProcesses:
         self._broker_folder = data_dir / "valkey"
         self._database_url = URL.create("sqlite", database=str(data_dir / "vnce.db"))
         environment = {
-            **threads.environment(WorkerSettings().threads_per_process),
+            **threads.environment(WorkerSettings.from_environment().threads_per_process),
             "VNCE_DATABASE_URL": self._database_url.render_as_string(),
             "VNCE_BROKER_URL": valkey.url(broker_socket),
             "VNCE_AUTHENTICATION": (

@@ -48,7 +48,7 @@ def is_alive(alive_file: Path) -> bool:
 def main() -> None:
     """Exit with 0 if the process that shares this one's settings is alive, else with 1."""
     argparse.ArgumentParser(prog="python -m worker.health", description=__doc__).parse_args()
-    alive_file = WorkerSettings().alive_file
+    alive_file = WorkerSettings.from_environment().alive_file
     if alive_file is None:
         sys.exit("VNCE_ALIVE_FILE must name the file that the process touches")
     sys.exit(0 if is_alive(alive_file) else f"{alive_file} was not touched lately")

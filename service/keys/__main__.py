@@ -36,7 +36,7 @@ def line(key: ApiKeyRead) -> str:
 def main() -> None:
     """Do what the command line says."""
     arguments = _parser().parse_args()
-    settings = Settings()
+    settings = Settings.from_environment()
     database = Database(settings.database_url)
     try:
         # Without a tenant named, keys of all of them are listed, and any may be revoked.

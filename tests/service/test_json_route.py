@@ -44,6 +44,25 @@ def test_brackets_within_texts_open_nothing(client: TestClient) -> None:
     assert "at most" not in refusal(client, list_of(unit, 100))
 
 
+@pytest.mark.parametrize("padding", [0, LONG_BYTES])
+def test_two_fields_of_one_name_are_refused_instead_of_one_dropped(
+    client: TestClient, padding: int
+) -> None:
+    body = (
+        b'{"kind": "estimation", "seed": 1e999, "model": {"k": 1, "\\u006b": 2}}' + b" " * padding
+    )
+    assert 'two fields "k"' in refusal(client, body)
+    long = b'{"%b": 1, "%b": 2}' % (b"x" * 10_000, b"x" * 10_000)
+    assert len(refusal(client, long)) < 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b'{"seed": ' + b"1" * 10_000 + b"}", b'{"a": 1, "a"']
+)
+def test_what_cannot_be_read_is_told_by_who_reads_it(client: TestClient, body: bytes) -> None:
+    assert "two fields" not in refusal(client, body)
+
+
 def test_a_body_of_other_than_utf_8_is_refused(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

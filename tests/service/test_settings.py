@@ -1,5 +1,9 @@
 """A setting that cannot be is refused at the start, and not told to the log."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from pydantic import ValidationError
 
@@ -24,6 +28,37 @@ def test_a_setting_that_cannot_be_is_named_and_not_shown(
         kind()
     assert name in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["service"],
+        ["service.migrate"],
+        ["service.keys", "list"],
+        ["service.expire", "90"],
+        ["service.quota"],
+        ["service.backup", "never.dump"],
+        ["worker"],
+        ["worker.dispatcher"],
+    ],
+)
+def test_a_command_says_which_variables_are_wrong_and_ends(command: list[str]) -> None:
+    environment = {**os.environ, "VNCE_MAX_CELLS": "-5", "VNCE_SILENCE_SECONDS": "hunter2"}
+    ended = subprocess.run(
+        [sys.executable, "-m", *command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        "These settings cannot be used.",
+        "VNCE_SILENCE_SECONDS: Input should be a valid number, unable to parse string as a number",
+        "VNCE_MAX_CELLS: Input should be greater than 0",
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "unix"])

@@ -240,5 +240,5 @@ def fit(
         censored=censored,
         seed=seed,
     )
-    limits = ReadLimits.from_settings(Settings())
+    limits = ReadLimits.from_settings(Settings.from_environment())
     raise typer.Exit(fit_file(file, out, truth, reading, choices, limits, as_json=as_json))
