@@ -1,6 +1,7 @@
 """Newton's method on a sample of complete rows, up to the top of its surface."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,10 +14,13 @@ from vnce_engine.conjugate_gradients import STRICT_FORCING
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.newton import NewtonStep, is_rounding, newton_step
 from vnce_engine.prepared import SMALLEST_DIAGONAL
-from vnce_engine.progress import Progress
+from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.region import Region
 from vnce_engine.step_length import centred, leaves_rounding, scaled_change, standard_errors
 from vnce_engine.surface import Sample, Surface, SurfacePoint
+
+# Is told the share of the way, the number of steps and the value.
+Report = Callable[[float, int, float], None]
 
 _MAX_STEPS = 200
 # Root mean square of a Newton step in standard errors, its equations solved strictly, that is the
@@ -46,14 +50,21 @@ class Optimum:
     gradient_norm: float
     """Frobenius norm of the gradient in K and h, without what presses against a bound."""
     is_converged: bool
+    is_cancelled: bool = False
+    """Whether the caller asked to stop on the way."""
 
 
 def climb(
-    sample: CompleteSample, start: Parameters, table: ScaledTable, progress: Progress
+    sample: CompleteSample,
+    start: Parameters,
+    table: ScaledTable,
+    progress: Progress,
+    report: Report | None,
 ) -> Optimum:
-    """Return the maximum of the sample's mean terms less the table's penalty.
+    """Return the maximum of the sample's mean terms less the table's penalty, or how far it came.
 
-    K_ii is at least a twentieth of k0.
+    K_ii is at least a twentieth of k0. `report` is told the share of the way after each step, on a
+    logarithmic scale, the number of the step, and the value.
     """
     floor = SMALLEST_DIAGONAL / table.penalty.inverse_k0
     region = Region(table.free_linear, floor, has_constant=False)
@@ -63,37 +74,49 @@ def climb(
     surface = Surface(sample, torch.zeros_like(augmented), table.penalty, region)
     ascent = _Ascent(region.project(augmented))
     end_step = progress.journal.begin_loop(ascent)
-    point = surface.at(ascent.augmented, progress)
     centre = sample.centre if table.free_linear else torch.zeros_like(sample.centre)
-    while ascent.goes_on() and math.isfinite(point.value):
-        step = newton_step(point, progress)
-        if table.penalty.is_concave_somewhere and _is_poor(step, point):
-            bound = newton_step(point, progress, is_penalty_bound=True)
-            step = bound if bound.point.value > step.point.value else step
-        if not table.penalty.has_kink and _is_last(step, point, centre):
-            # A loosely solved step may be short only because it leaves out what is left to do.
-            step = newton_step(point, progress, STRICT_FORCING)
-        has_moved = step.point is not point
-        is_last = _is_last(step, point, centre) or (not has_moved and leaves_rounding(step))
-        ascent.note(step, has_moved=has_moved, is_last=is_last)
-        point = step.point
-        end_step()
+    point = surface.at(ascent.augmented, progress)
+    is_cancelled = False
+    try:
+        while ascent.goes_on() and math.isfinite(point.value):
+            step = _step(point, centre, progress)
+            ascent.note(step, point, _way(step, point, centre))
+            point = step.point
+            end_step()
+            if report is not None:
+                report(ascent.share_done(), ascent.num_steps, float(point.value))
+    except FitCancelledError:
+        is_cancelled = True
     estimate = TruncatedGaussian.from_augmented(point.augmented)
     return Optimum(
         Parameters(estimate.precision.numpy(), estimate.linear.numpy()),
         float(point.value),
         float(torch.linalg.norm(point.gradient * point.is_free())),
         ascent.is_over and math.isfinite(point.value),
+        is_cancelled,
     )
 
 
-def _is_last(step: NewtonStep, start: SurfacePoint, centre: Tensor) -> bool:
-    """Return whether a step, and what it leaves, is too short for another one."""
+def _step(point: SurfacePoint, centre: Tensor, progress: Progress) -> NewtonStep:
+    """Take a step from a point; one that may be the last is solved strictly."""
+    penalty = point.surface.penalty
+    step = newton_step(point, progress)
+    if penalty.is_concave_somewhere and _is_poor(step, point):
+        bound = newton_step(point, progress, is_penalty_bound=True)
+        step = bound if bound.point.value > step.point.value else step
+    if not penalty.has_kink and _way(step, point, centre) < 1:
+        # A loosely solved step may be short only because it leaves out what is left to do.
+        step = newton_step(point, progress, STRICT_FORCING)
+    return step
+
+
+def _way(step: NewtonStep, start: SurfacePoint, centre: Tensor) -> float:
+    """Return how many times as long a step, or what it leaves, is as the last one may be."""
     if not start.surface.penalty.has_kink:
-        return standard_errors(step) < _LAST_STEP
+        return standard_errors(step) / _LAST_STEP
     image = step.point.augmented
     parts = (image - start.augmented, step.remaining)
-    return max(scaled_change(centred(part, centre), image) for part in parts) < _LAST_CHANGE
+    return max(scaled_change(centred(part, centre), image) for part in parts) / _LAST_CHANGE
 
 
 def _is_poor(step: NewtonStep, start: SurfacePoint) -> bool:
@@ -109,30 +132,45 @@ class _Ascent:
         self.augmented = augmented
         self.is_over = False
         """Whether the last step was short enough to be it."""
-        self._num_steps = 0
+        self.num_steps = 0
         self._has_moved = True
+        # Of the first step whose length could be told, and of the last one: see `_way`.
+        self._first_way = self._last_way = math.inf
 
     def goes_on(self) -> bool:
         """Return whether another step may lead on."""
-        return self._has_moved and not self.is_over and self._num_steps < _MAX_STEPS
+        return self._has_moved and not self.is_over and self.num_steps < _MAX_STEPS
 
-    def note(self, step: NewtonStep, *, has_moved: bool, is_last: bool) -> None:
-        """Take a step."""
-        self.augmented, self.is_over, self._has_moved = step.point.augmented, is_last, has_moved
-        self._num_steps += 1
+    def note(self, step: NewtonStep, start: SurfacePoint, way: float) -> None:
+        """Take a step from `start`."""
+        self._has_moved = step.point is not start
+        self.augmented = step.point.augmented
+        self.is_over = way < 1 or (not self._has_moved and leaves_rounding(step))
+        self.num_steps += 1
+        self._last_way = way
+        if math.isinf(self._first_way):
+            self._first_way = way
+
+    def share_done(self) -> float:
+        """Return the share of the way, on a logarithmic scale, from the first step to the last."""
+        if not math.isfinite(self._last_way):
+            return 0.0
+        whole, left = math.log(max(self._first_way, 1)), math.log(max(self._last_way, 1))
+        return 1 - left / whole if whole > 0 else 1.0
 
     def state(self) -> list[Tensor]:
         """Return all that later steps depend on."""
         return [
             self.augmented,
-            torch.tensor([self.is_over, self._num_steps, self._has_moved], dtype=torch.float64),
+            torch.tensor(
+                [self.num_steps, self.is_over, self._has_moved, self._first_way, self._last_way],
+                dtype=torch.float64,
+            ),
         ]
 
     def restore(self, state: list[Tensor]) -> None:
         """Have what `state` returned."""
         self.augmented, numbers = state
-        self.is_over, self._num_steps, self._has_moved = (
-            bool(numbers[0]),
-            int(numbers[1]),
-            bool(numbers[2]),
-        )
+        num_steps, *flags, self._first_way, self._last_way = numbers.tolist()
+        self.num_steps = int(num_steps)
+        self.is_over, self._has_moved = (bool(flag) for flag in flags)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
-from vnce_engine.comparators.climb import Optimum, climb
+from vnce_engine.comparators.climb import Optimum, Report, climb
 from vnce_engine.comparators.completion import Completion, fit_completed
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
@@ -42,9 +42,14 @@ class _CompletedEstimator(ComparatorEstimator):
 
     @abstractmethod
     def _fit_complete(
-        self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
+        self,
+        table: ScaledTable,
+        rows: FloatArray,
+        start: Parameters,
+        progress: Progress,
+        report: Report | None,
     ) -> Optimum:
-        """Fit to complete rows (d, n), starting at the given parameters."""
+        """Fit to complete rows (d, n), starting at the given parameters; report steps if asked."""
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return tuple(PenaltyKind)
@@ -60,7 +65,7 @@ class _CompletedEstimator(ComparatorEstimator):
         return fit_completed(
             table,
             Completion(self.imputation),
-            lambda rows, start: self._fit_complete(table, rows, start, progress),
+            lambda rows, start, report: self._fit_complete(table, rows, start, progress, report),
             max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
             tolerance=self.tol,
             progress=progress,
@@ -137,9 +142,14 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self.edge_threshold = edge_threshold
 
     def _fit_complete(
-        self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
+        self,
+        table: ScaledTable,
+        rows: FloatArray,
+        start: Parameters,
+        progress: Progress,
+        report: Report | None,
     ) -> Optimum:
-        return climb(PseudoLikelihood.of(torch.from_numpy(rows)), start, table, progress)
+        return climb(PseudoLikelihood.of(torch.from_numpy(rows)), start, table, progress, report)
 
 
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
@@ -185,7 +195,12 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         check_choice("weight", self.weight, tuple(Weight))
 
     def _fit_complete(
-        self, table: ScaledTable, rows: FloatArray, start: Parameters, progress: Progress
+        self,
+        table: ScaledTable,
+        rows: FloatArray,
+        start: Parameters,
+        progress: Progress,
+        report: Report | None,
     ) -> Optimum:
         sample = ScoreMatching.of(torch.from_numpy(rows), Weight(self.weight), progress)
-        return climb(sample, start, table, progress)
+        return climb(sample, start, table, progress, report)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.comparators.chains import CompletedTable
-from vnce_engine.comparators.climb import Optimum
+from vnce_engine.comparators.climb import Optimum, Report
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.filling import Imputation, fill
@@ -25,8 +25,8 @@ from vnce_engine.result import FitStatus
 
 FloatArray = NDArray[np.float64]
 
-# Fits to complete rows (d, n), starting at the given parameters.
-CompleteFit = Callable[[FloatArray, Parameters], Optimum]
+# Fits to complete rows (d, n), starting at the given parameters, and may report its steps.
+CompleteFit = Callable[[FloatArray, Parameters, Report | None], Optimum]
 
 # Rounds before averages are taken, and as many at least that are averaged.
 _BURN_IN = 10
@@ -62,9 +62,11 @@ def fit_completed(
     start = Parameters.independent(np.ones(len(rows)))
     optimum = Optimum(start, math.nan, math.nan, is_converged=False)
     try:
-        optimum = fit(np.ascontiguousarray(rows), start)
-        progress.report(1.0, 1, optimum.value)
-        status = FitStatus.CONVERGED if optimum.is_converged else FitStatus.MAX_ITERATIONS
+        optimum = fit(np.ascontiguousarray(rows), start, progress.report)
+        if optimum.is_cancelled:
+            status = FitStatus.CANCELLED
+        else:
+            status = FitStatus.CONVERGED if optimum.is_converged else FitStatus.MAX_ITERATIONS
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
@@ -132,7 +134,9 @@ class _Rounds:
             # Draws need a definite K; the fit itself does not.
             self._data.sweep(self._theta.damped(), _SWEEPS)
             self._is_drawn = True
-        optimum = fit(self._data.state, self._theta)
+        optimum = fit(self._data.state, self._theta, None)
+        if optimum.is_cancelled:
+            raise FitCancelledError  # the rounds before it are the estimate
         self._is_drawn = False
         self._theta, self.gradient_norm = optimum.theta, optimum.gradient_norm
         self.has_optimum = optimum.is_converged

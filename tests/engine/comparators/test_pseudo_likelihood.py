@@ -101,3 +101,24 @@ def test_far_from_zero_it_is_the_likelihood_of_a_gaussian(distance: float, apart
     # standard deviations from zero, means are about eight, where a tail of 1e-15 is cut off.
     rounding = 1e-16 * (distance / apart) ** 2
     assert (model.precision_ - expected) / units == pytest.approx(0, abs=1e-9 + 10 * rounding)
+
+
+def test_a_fit_of_complete_rows_tells_how_far_it_is_and_stops_where_it_stands(complete_table):
+    steps = []
+    whole = TruncatedGaussianPseudoLikelihood().fit(complete_table, on_step=steps.append)
+    shares = [step.fraction for step in steps]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] == 1
+    assert len(set(shares)) > 3
+    values = [step.objective for step in steps if step.objective is not None]
+    assert values == sorted(values)
+
+    def after_two(step):
+        return step.iteration == 2
+
+    stopped = TruncatedGaussianPseudoLikelihood().fit(complete_table, on_step=after_two)
+    assert stopped.status_ == "cancelled"
+    assert stopped.objective_path_ == [values[1]]
+    off = np.abs(stopped.precision_ - whole.precision_).max()
+    assert 0 < off < np.abs(np.diag(np.diag(whole.precision_)) - whole.precision_).max()
