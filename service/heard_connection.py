@@ -29,8 +29,20 @@ class Connector:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
         self._given_up_at = -RETRY_SECONDS
+        connector = self
+
+        class HeardConnection(Connection[Any]):
+            def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
+                try:
+                    return super().wait(_heard(gen, seconds), *args, **kwargs)
+                except SilentError:
+                    connector.give_up()
+                    # What the server makes of the question is not known, nor can another follow.
+                    self.pgconn.finish()
+                    raise
+
+        self._connection_class = HeardConnection
 
     def __call__(
         self, dialect: object, record: object, cargs: Any, cparams: Any
@@ -38,20 +50,8 @@ class Connector:
         """Return a new connection."""
         if time.monotonic() < self._given_up_at + RETRY_SECONDS:
             raise SilentError("the server answered nothing a moment ago")
-        connector = self
-
-        class HeardConnection(Connection[Any]):
-            def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
-                try:
-                    return super().wait(_heard(gen, connector.seconds), *args, **kwargs)
-                except SilentError:
-                    connector.give_up()
-                    # What the server makes of the question is not known, nor can another follow.
-                    self.pgconn.finish()
-                    raise
-
         try:
-            return HeardConnection.connect(*cargs, **cparams)
+            return self._connection_class.connect(*cargs, **cparams)
         except ConnectionTimeout:
             self.give_up()
             raise
