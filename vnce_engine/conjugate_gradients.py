@@ -1,12 +1,13 @@
 """Conjugate gradients for Newton's equation, which is never written out as a matrix."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Curvature
+from vnce_engine.symmetric_products import symmetric_part
 
 # Residual, relative to the right-hand side, at which the equation counts as solved: on the way, and
 # where it decides that a fit has settled. Both are measured by the preconditioner, to which a
@@ -18,9 +19,16 @@ _MAX_PRODUCTS = 50
 _FLAT = 1e-7
 
 
+class Operator(Protocol):
+    """A positive semi-definite operator on symmetric matrices."""
+
+    def product(self, direction: Tensor, progress: Progress) -> Tensor:
+        """Return the operator times a symmetric `direction`."""
+
+
 def solve(
     gradient: Tensor,
-    curvature: Curvature,
+    curvature: Operator,
     preconditioner: Callable[[Tensor], Tensor],
     progress: Progress,
     forcing: float = FORCING,
@@ -45,15 +53,11 @@ def solve(
         product = curvature.product(search, progress)
         curved = (search * product).sum()
         if curved <= _FLAT * energy:
-            return _symmetric(direction + search), False
+            return symmetric_part(direction + search), False
         step = energy / curved
         direction = direction + step * search
         residual = residual - step * product
         preconditioned = preconditioner(residual)
         previous, energy = energy, (residual * preconditioned).sum()
         search = preconditioned + (energy / previous) * search
-    return _symmetric(direction), bool((energy >= 0) & (energy <= solved))
-
-
-def _symmetric(direction: Tensor) -> Tensor:
-    return 0.5 * (direction + direction.mT)
+    return symmetric_part(direction), bool((energy >= 0) & (energy <= solved))

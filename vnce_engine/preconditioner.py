@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vnce_engine.symmetric_products import WeightedSquares, both_ways
+from vnce_engine.symmetric_products import WeightedSquares, both_ways, symmetric_part
 
 # Keeps the factor of M finite for columns that depend on each other linearly.
 _RELATIVE_RIDGE = 1e-10
@@ -96,7 +96,7 @@ class GaussianPreconditioner:
         """Return a gradient (d + 1, d + 1), kept symmetric, for rows measured from the centre."""
         if self.centring is not None:
             gradient = self.centring @ gradient @ self.centring.mT
-        return _symmetric(gradient)
+        return symmetric_part(gradient)
 
     def about_centre(self, step: Tensor) -> Tensor:
         """Return a step in K (d + 1, d + 1) with the h and c that it takes along.
@@ -105,7 +105,7 @@ class GaussianPreconditioner:
         """
         if self.centring is not None:
             step = self.centring.mT @ step @ self.centring
-        return _symmetric(step)
+        return symmetric_part(step)
 
     def _with_linear(self, residual: Tensor) -> Tensor:
         """Solve 2 MVM + tr(MV) M - 2 (mᵀVm) mmᵀ = B; here mᵀp is 1, and tr(MV) is pᵀBp."""
@@ -130,8 +130,3 @@ class GaussianPreconditioner:
         pulled = self.inverse @ residual @ self.inverse
         outer = torch.outer(self.pulled_mean, self.pulled_mean)
         return 0.5 * (pulled - trace * self.inverse) + quadratic * outer
-
-
-def _symmetric(matrix: Tensor) -> Tensor:
-    """Return the symmetric part, without which signs of mirror images may differ by rounding."""
-    return 0.5 * (matrix + matrix.mT)

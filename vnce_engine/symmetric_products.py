@@ -49,6 +49,11 @@ class WeightedSquares:
         return self._sum.triu() + self._sum.triu(diagonal=1).mT
 
 
+def symmetric_part(matrix: Tensor) -> Tensor:
+    """Return the symmetric part, without which signs of mirror images may differ by rounding."""
+    return 0.5 * (matrix + matrix.mT)
+
+
 def both_ways(entries: Tensor) -> Tensor:
     """Return entries with those of their mirror images, which move along; exactly symmetric."""
     return entries + entries.mT - torch.diag(entries.diagonal())

@@ -5,10 +5,9 @@ from torch import Tensor
 
 from vnce_engine.conjugate_gradients import solve
 from vnce_engine.progress import Progress
-from vnce_engine.surface import Curvature
 
 
-class DiagonalCurvature:
+class Diagonal:
     """Multiplies entries (d, d) by factors, some of them zero."""
 
     def __init__(self, factors: Tensor) -> None:
@@ -19,8 +18,7 @@ class DiagonalCurvature:
 
 
 def solved(factors: Tensor, gradient: Tensor) -> tuple[Tensor, bool]:
-    curvature: Curvature = DiagonalCurvature(factors)  # type: ignore[assignment]
-    return solve(gradient, curvature, lambda residual: residual, Progress(None), 1e-12)
+    return solve(gradient, Diagonal(factors), lambda residual: residual, Progress(None), 1e-12)
 
 
 def test_a_diagonal_system_is_solved() -> None:

@@ -15,6 +15,7 @@ from vnce_engine.comparators.lyapunov import LyapunovPreconditioner
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
+from vnce_engine.symmetric_products import symmetric_part
 
 
 class ColumnHessians(Protocol):
@@ -37,8 +38,7 @@ class ColumnHessians(Protocol):
 
 def symmetric(columns: Tensor) -> Tensor:
     """Return the gradient in A, under tr(A B), of slopes (d + 1, d) in each of its columns."""
-    square = pad(columns, (0, 1))
-    return 0.5 * (square + square.mT)
+    return symmetric_part(pad(columns, (0, 1)))
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
-from vnce_engine.comparators.climb import Optimum, Report, climb
+from vnce_engine.comparators.climb import CompleteSample, Optimum, Report, climb
 from vnce_engine.comparators.completion import Completion, fit_completed
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
@@ -41,15 +42,8 @@ class _CompletedEstimator(ComparatorEstimator):
     tol: float
 
     @abstractmethod
-    def _fit_complete(
-        self,
-        table: ScaledTable,
-        rows: FloatArray,
-        start: Parameters,
-        progress: Progress,
-        report: Report | None,
-    ) -> Optimum:
-        """Fit to complete rows (d, n), starting at the given parameters; report steps if asked."""
+    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
+        """Return complete rows (d, n) under the objective that is maximised."""
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return tuple(PenaltyKind)
@@ -62,10 +56,14 @@ class _CompletedEstimator(ComparatorEstimator):
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
+        def fit(rows: FloatArray, start: Parameters, report: Report | None) -> Optimum:
+            sample = self._sample(torch.from_numpy(rows), progress)
+            return climb(sample, start, table, progress, report)
+
         return fit_completed(
             table,
             Completion(self.imputation),
-            lambda rows, start, report: self._fit_complete(table, rows, start, progress, report),
+            fit,
             max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
             tolerance=self.tol,
             progress=progress,
@@ -141,15 +139,8 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self.random_state = random_state
         self.edge_threshold = edge_threshold
 
-    def _fit_complete(
-        self,
-        table: ScaledTable,
-        rows: FloatArray,
-        start: Parameters,
-        progress: Progress,
-        report: Report | None,
-    ) -> Optimum:
-        return climb(PseudoLikelihood.of(torch.from_numpy(rows)), start, table, progress, report)
+    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
+        return PseudoLikelihood.of(rows)
 
 
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
@@ -194,13 +185,5 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         super()._check_parameters()
         check_choice("weight", self.weight, tuple(Weight))
 
-    def _fit_complete(
-        self,
-        table: ScaledTable,
-        rows: FloatArray,
-        start: Parameters,
-        progress: Progress,
-        report: Report | None,
-    ) -> Optimum:
-        sample = ScoreMatching.of(torch.from_numpy(rows), Weight(self.weight), progress)
-        return climb(sample, start, table, progress, report)
+    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
+        return ScoreMatching.of(rows, Weight(self.weight), progress)

@@ -13,6 +13,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from vnce_engine.symmetric_products import symmetric_part
+
 # Of the largest eigenvalue: as far as a step may go where columns depend on each other linearly.
 _RELATIVE_FLOOR = 1e-8
 
@@ -83,15 +85,10 @@ class LyapunovPreconditioner:
 
     def centred(self, gradient: Tensor) -> Tensor:
         """Return a gradient (d + 1, d + 1), kept symmetric, for rows measured from the centre."""
-        return _symmetric(self.centring @ gradient @ self.centring.mT)
+        return symmetric_part(self.centring @ gradient @ self.centring.mT)
 
     def about_centre(self, step: Tensor) -> Tensor:
         """Return a step in K (d + 1, d + 1) with the h that it takes along; c stays at zero."""
-        moved = _symmetric(self.centring.mT @ step @ self.centring)
+        moved = symmetric_part(self.centring.mT @ step @ self.centring)
         moved[-1, -1] = 0.0
         return moved
-
-
-def _symmetric(matrix: Tensor) -> Tensor:
-    """Return the symmetric part, without which signs of mirror images may differ by rounding."""
-    return 0.5 * (matrix + matrix.mT)

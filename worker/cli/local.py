@@ -40,7 +40,7 @@ def serve(
     ] = False,
 ) -> None:
     """Run the whole service here: API, workers, queue and database, until Ctrl-C."""
-    from worker import embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, see above
+    from worker import embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
     def say_ready(service: embedded.RunningService) -> None:
         OUT.print(f"Listening on [bold]{service.url}[/], documented at {service.url}/docs")
@@ -74,7 +74,7 @@ def demo(
     """Run the main job end to end: two tables with holes, two estimators, over HTTP."""
     threads.limit(1)
     from worker.demo import run_demo  # noqa: PLC0415 - NumPy, which reads the limit at import
-    from worker.embedded import ServeError  # noqa: PLC0415 - 0.3 s for SQLAlchemy, see above
+    from worker.embedded import ServeError  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
     try:
         run_demo(out, OUT)
@@ -129,7 +129,7 @@ def reproduce(
     graph-recovery: Figure 5.
     """
     threads.limit(1)
-    from worker import embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, see above
+    from worker import embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
     from worker import reproduce as runs  # noqa: PLC0415 - torch, which reads the limit at import
 
     body = {
