@@ -38,7 +38,7 @@ def diagnose(
     wrong = sample.wrong_probability(augmented)
     return Diagnostics(
         gradient_norm=math.nan if point is None else float(torch.linalg.norm(point.gradient)),
-        effective_sample_size=sample.effective_sample_size(augmented),
+        effective_sample_size=sample.effective_sample_size(),
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
         separated_share=separated_share(wrong),

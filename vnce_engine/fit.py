@@ -215,7 +215,7 @@ class _Run(Generic[RowSampleT]):
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            progress.journal.watch(few_rows.holders)
+            progress.journal.watch(())
             linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
@@ -234,7 +234,6 @@ class _Run(Generic[RowSampleT]):
         # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
         if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
             setting = replace(setting, problem=few_rows)
-        progress.journal.watch(setting.problem.holders)
         grid = options.penalties or strengths(setting, progress)
         match options.selection:
             case Selection.HELD_OUT:

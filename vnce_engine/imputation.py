@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine import truncated_normal
-from vnce_engine.blocks import BLOCK_WIDTH, Block
-from vnce_engine.mean_field import sweep
+from vnce_engine.blocks import BLOCK_WIDTH
+from vnce_engine.mean_field import IncompleteRows, sweep
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.transforms import Transform
@@ -35,7 +35,7 @@ def impute(
     augmented = model.with_columns_scaled(1 / scale).augmented()
     filled = np.array(X, dtype=np.float64)
     for rows in torch.arange(observations.num_rows).split(BLOCK_WIDTH):
-        block = _block(
+        block = _incomplete(
             observations.values[rows] / scale,
             observations.observed[rows],
             augmented,
@@ -47,22 +47,16 @@ def impute(
     return filled
 
 
-def _block(values: Tensor, observed: Tensor, augmented: Tensor, ceiling: Tensor) -> Block:
-    """Return a block for sweeps alone; q starts without interactions, where K_ii = 1."""
+def _incomplete(
+    values: Tensor, observed: Tensor, augmented: Tensor, ceiling: Tensor
+) -> IncompleteRows:
+    """Return rows for sweeps; q starts without interactions, where K_ii = 1."""
     linear = -augmented[:-1, -1]
-    return Block.of_rows(
-        values,
-        observed,
-        column_mean=truncated_normal.moments(linear, torch.ones_like(linear))[0],
-        ceiling=ceiling,
-        is_noise=False,
-        uniforms=values.new_empty(1, 0),
-        owner=torch.arange(len(values)),
-        log_noise=values.new_zeros(len(values)),
-    )
+    mean = truncated_normal.moments(linear, torch.ones_like(linear))[0]
+    return IncompleteRows.of(values, observed, mean, ceiling)
 
 
-def _settle(block: Block, augmented: Tensor) -> Tensor:
+def _settle(block: IncompleteRows, augmented: Tensor) -> Tensor:
     """Sweep until the means stay where they are; return mu (p,) of q's factors."""
     for _ in range(_MAX_SWEEPS):
         before = block.cell_mean.clone()
