@@ -93,11 +93,13 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         h; zero where `linear_choice_` is "zero".
     log_partition_ : float
         c, an estimate of the log of the normalising integral.
+    scaled_interaction_ : ndarray (d, d)
+        -K_ij / sqrt(K_ii K_jj), free of units, of any size where K is indefinite. Diagonal 1.
     partial_correlation_ : ndarray (d, d)
-        -K_ij / sqrt(K_ii K_jj): partial correlations of the parent (untruncated) Gaussian if K is
-        positive definite. Diagonal 1.
+        The same where K is positive definite: the partial correlations of the parent (untruncated)
+        Gaussian. Diagonal 1; NaN off it where K is indefinite, which has no parent Gaussian.
     edges_ : list of Edge
-        All pairs, the largest |partial correlation| first.
+        All pairs, the largest |scaled interaction| first; none is selected where K is indefinite.
     penalty_, penalty_kind_ : float and str, or None
         Strength and shape of the penalty that K was fitted with; None without one, as for a graph
         that "ebic" or "stability" chose.

@@ -19,7 +19,7 @@ from vnce_engine.columns import (
 )
 from vnce_engine.imputation import impute
 from vnce_engine.mean_field import ceiling
-from vnce_engine.metrics import partial_correlation
+from vnce_engine.metrics import partial_correlation, scaled_interaction
 from vnce_engine.network import ranked_edges
 from vnce_engine.observations import MIN_ROWS, Observations
 from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
@@ -130,9 +130,17 @@ class NetworkEstimator(BaseEstimator):
         self.linear_ = result.model.linear.numpy()
         log_partition = float(result.model.log_partition)
         self.log_partition_ = log_partition if math.isfinite(log_partition) else None
-        self.partial_correlation_ = partial_correlation(self.precision_)
+        self.scaled_interaction_ = scaled_interaction(self.precision_)
+        self.partial_correlation_ = partial_correlation(
+            self.scaled_interaction_,
+            is_positive_definite=result.diagnostics.is_positive_definite,
+        )
         self.edges_: list[Edge] = ranked_edges(
-            self.precision_, observations.num_pairwise().numpy(), self.edge_threshold
+            self.precision_,
+            observations.num_pairwise().numpy(),
+            self.edge_threshold,
+            None if result.stability is None else result.stability.inclusion,
+            is_positive_definite=result.diagnostics.is_positive_definite,
         )
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)
