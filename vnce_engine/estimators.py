@@ -72,7 +72,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         draws and a log-normal q, has its own stopping rule instead of `tol`, and takes "auto" to
         mean linear="zero" and penalty=None.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     max_iter : int or None
         Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
     tol : float
@@ -135,7 +135,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         preset: Literal["default", "paper"] = "default",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
         edge_threshold: float = 0.1,
@@ -250,7 +250,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
         edge_threshold: float = 0.1,

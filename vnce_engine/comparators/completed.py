@@ -109,7 +109,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         Change in a round of a column's mean imputed value, averaged over rounds, in units of the
         column's root mean square, at which imputation has settled.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -126,7 +126,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
@@ -167,7 +167,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation

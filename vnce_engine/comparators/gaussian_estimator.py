@@ -74,7 +74,7 @@ class GaussianEM(NetworkEstimator):
     tol : float
         Gain of an iteration, in nats a row, at which EM has converged.
     random_state : int, Generator, RandomState or None
-        Seed that deals rows to the folds of "cv".
+        Seed that deals rows to the folds of "cv"; None draws a new one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -104,7 +104,7 @@ class GaussianEM(NetworkEstimator):
         ebic_gamma: float = 0.5,
         max_iter: int | None = None,
         tol: float = 1e-7,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.transform = transform

@@ -65,7 +65,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         Samples a row of a batch, of its missing cells and of the model, and the Gibbs sweeps before
         the first and between two of them ("stochastic").
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -88,7 +88,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         n_draws: int = 5,
         burn_in: int = 100,
         thinning: int = 10,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.method = method
