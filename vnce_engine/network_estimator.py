@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vnce_engine.advice import Advice, strong_dependence
 from vnce_engine.checks import check_choice, is_whole, shown
 from vnce_engine.columns import (
     column_warnings,
@@ -65,7 +66,9 @@ class NetworkEstimator(BaseEstimator):
             raise ValueError(
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
-        warnings = column_warnings(transformed, names, may_be_negative=self._may_be_negative)
+        warnings = column_warnings(
+            transformed, names, may_be_negative=self._may_be_negative, transform=transform
+        )
         # A fit of a long table has other uses for the memory.
         del table, transformed
         result = estimate(observations, _seed(self.random_state))
@@ -154,11 +157,30 @@ class NetworkEstimator(BaseEstimator):
         self.noise_starts_ = list(result.noise_starts)
         self.column_change_ = result.column_change
         self.status_ = result.status
-        self.message_ = result.message
         self.converged_ = result.status is FitStatus.CONVERGED
         self.n_iter_ = result.num_iterations
         self.diagnostics_ = result.diagnostics
-        self.warnings_ = [*result.warnings, *warnings]
+        found = [*result.warnings, *warnings]
+        advice = self._advice(result, observations, found)
+        self.message_ = advice.message()
+        self.warnings_ = [advice.warning(warning) for warning in found]
+
+    def _advice(
+        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
+    ) -> Advice:
+        return Advice(
+            result=result,
+            estimator=type(self).__name__,
+            options=self.get_params(),
+            dependence=strong_dependence(
+                self.precision_,
+                observations,
+                self._column_names(),
+                has_linear=result.linear_choice != "zero",
+            ),
+            may_be_transformed=bool((observations.values >= 0).all()),
+            codes=frozenset(warning.code for warning in warnings),
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -28,9 +28,9 @@ FloatArray = NDArray[np.float64]
 _MAX_ROUNDS = 100
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
-    "for how far each column's imputed cells still moved. Try a larger `max_iter`, a `penalty`, or "
-    "leave out columns that are nearly functions of others.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
+    "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
+    "that are nearly functions of others may be behind it.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }

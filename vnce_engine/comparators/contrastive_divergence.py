@@ -22,7 +22,7 @@ NUM_EPOCHS = 80
 _MESSAGES = {
     FitStatus.CONVERGED: "The fit converged.",
     FitStatus.MAX_ITERATIONS: "All epochs were done. Stochastic gradients have no rule by which to "
-    "stop: compare step sizes.",
+    "stop.",
     FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }

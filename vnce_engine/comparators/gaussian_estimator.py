@@ -36,14 +36,13 @@ _MAX_ITERATIONS = 500
 _MESSAGES = {
     FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
     FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
-    "see `column_change_` for how far each column's imputed cells still moved. Try a larger "
-    "`max_iter` or `tol`, or leave out columns that are nearly functions of others.",
+    "see `column_change_` for how far each column's imputed cells still moved.",
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 _STUCK = (
-    "The graphical lasso's dual gap had not closed when it was stopped. Try a stronger `penalty`, "
-    "or leave out columns that are nearly functions of others."
+    "The graphical lasso's dual gap had not closed when it was stopped. Columns that are nearly "
+    "functions of others may be behind it."
 )
 # How rules of choosing are called in every estimator's result.
 _SELECTIONS = {"ebic": str(Selection.EBIC), "cv": str(Selection.HELD_OUT)}
@@ -246,7 +245,7 @@ def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
         return []
     unsettled = () if choice.is_settled else ("penalty",)
     return [
-        *grid_end_warnings(choice.path, "try a {} number for `penalty`"),
+        *grid_end_warnings(choice.path),
         *choice_warnings(unsettled),
     ]
 

@@ -22,13 +22,11 @@ _MESSAGES = {
     FitStatus.CONVERGED: "Monte Carlo adds no more than a share of `tol` to the sampling variance "
     "of the estimates.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` steps before Monte Carlo's share in "
-    "the variance of the estimates fell to `tol`. Try a larger `max_iter` or `tol`.",
+    "the variance of the estimates fell to `tol`.",
     FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
-_STOCHASTIC_MESSAGE = (
-    "All epochs were done. Stochastic gradients have no rule by which to stop: compare step sizes."
-)
+_STOCHASTIC_MESSAGE = "All epochs were done. Stochastic gradients have no rule by which to stop."
 
 
 class TruncatedGaussianMLE(ComparatorEstimator):
