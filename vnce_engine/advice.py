@@ -119,13 +119,18 @@ class Advice:
 
     def _direction(self) -> str | None:
         """Return where the penalty is to go: "stronger", "weaker" or None for neither."""
-        if "penalty" not in self.options or self.dependence or "weak-interactions" in self.codes:
+        if "penalty" not in self.options or "weak-interactions" in self.codes:
             return None
-        if self.codes & _RUNNING_AWAY or self.result.status is FitStatus.NON_FINITE:
-            return "stronger"
-        if "not-positive-definite" in self.codes and "positive_definite" not in self.options:
-            return "stronger"
-        return self._end_of_path() if "penalty-at-grid-end" in self.codes else "stronger"
+        end = self._end_of_path() if "penalty-at-grid-end" in self.codes else "stronger"
+        if self._runs_away():
+            end = "stronger"
+        # A stronger one would flatten the pair.
+        return None if self.dependence is not None and end == "stronger" else end
+
+    def _runs_away(self) -> bool:
+        is_held = "positive_definite" in self.options or "not-positive-definite" not in self.codes
+        is_finite = self.result.status is not FitStatus.NON_FINITE
+        return bool(self.codes & _RUNNING_AWAY) or not (is_held and is_finite)
 
     def _end_of_path(self) -> str | None:
         """Return in which direction the path ended too early; None if it did not."""
