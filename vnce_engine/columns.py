@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vnce_engine.result import FitWarning
+from vnce_engine.transforms import Transform
 
 FloatArray = NDArray[np.float64]
 
@@ -57,9 +58,16 @@ def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
 
 
 def column_warnings(
-    X: FloatArray, names: Sequence[str], *, may_be_negative: bool
+    X: FloatArray,
+    names: Sequence[str],
+    *,
+    may_be_negative: bool,
+    transform: Transform = Transform.NONE,
 ) -> list[FitWarning]:
-    """Return warnings about odd columns of a (transformed) table, and pairs never seen together."""
+    """Return warnings about odd columns of a table, and pairs never seen together.
+
+    X (n, d) is what `transform` has made of the data.
+    """
     warnings = []
     if not may_be_negative and (
         heavy_tailed := [names[int(j)] for j in np.flatnonzero(_is_heavy_tailed(X))]
@@ -68,7 +76,7 @@ def column_warnings(
             FitWarning(
                 "heavy-tailed-column",
                 f"The spread exceeds the mean in {listed(heavy_tailed)}: no truncated normal has "
-                "tails so heavy. Try a stronger transform, such as log1p.",
+                f"tails so heavy. {_lighter(X, transform)}",
                 tuple(heavy_tailed),
             )
         )
@@ -78,8 +86,7 @@ def column_warnings(
                 "far-from-zero-column",
                 f"The mean is more than {_FAR:g} standard deviations above 0 in {listed(far)}: "
                 "zero plays no part there. Only a model with a linear term describes such columns, "
-                "and stochastic gradients do not find it. Subtract a lower bound, or fit the model "
-                "that allows negative values.",
+                "and stochastic gradients do not find it.",
                 tuple(far),
             )
         )
@@ -88,7 +95,7 @@ def column_warnings(
             FitWarning(
                 "nearly-constant-column",
                 f"Nearly all observed values are equal in {listed(nearly_constant)}: their edges "
-                "rest on a handful of cells.",
+                "rest on a handful of cells. Leave them out, or do not read their edges.",
                 tuple(nearly_constant),
             )
         )
@@ -108,7 +115,8 @@ def column_warnings(
                 "pair-never-observed",
                 "Never observed in the same row: "
                 f"{listed([f'{names[i]} and {names[j]}' for i, j in unseen])}. Their interaction "
-                "rests on the model and its penalty alone.",
+                "rests on the model and its penalty alone. Leave one of them out, or do not read "
+                "that edge.",
                 _names_in(unseen, names),
             )
         )
@@ -130,6 +138,17 @@ def _refuse(bad: ArrayLike, names: Sequence[str], rule: str, estimator: str) -> 
     if np.any(bad):
         columns = [names[int(j)] for j in np.flatnonzero(bad)]
         raise ValueError(f"{rule} X in {estimator}: {listed(columns)}")
+
+
+def _lighter(X: FloatArray, transform: Transform) -> str:
+    """Return which transform instead of the present one leaves no, or fewer, heavy tails."""
+    original = transform.inverse(X)
+    left = {other: int(_is_heavy_tailed(other.forward(original)).sum()) for other in Transform}
+    best = min(left, key=lambda other: left[other])  # of equals the weakest
+    if left[best] == left[transform]:
+        return "None of the transforms leaves fewer such columns."
+    remedy = "leaves none" if left[best] == 0 else f"leaves {left[best]}"
+    return f'Try `transform="{best}"`, which {remedy}.'
 
 
 def _is_heavy_tailed(X: FloatArray) -> NDArray[np.bool_]:

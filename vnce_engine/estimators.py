@@ -72,7 +72,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         draws and a log-normal q, has its own stopping rule instead of `tol`, and takes "auto" to
         mean linear="zero" and penalty=None.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     max_iter : int or None
         Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
     tol : float
@@ -93,11 +93,13 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         h; zero where `linear_choice_` is "zero".
     log_partition_ : float
         c, an estimate of the log of the normalising integral.
+    scaled_interaction_ : ndarray (d, d)
+        -K_ij / sqrt(K_ii K_jj), free of units, of any size where K is indefinite. Diagonal 1.
     partial_correlation_ : ndarray (d, d)
-        -K_ij / sqrt(K_ii K_jj): partial correlations of the parent (untruncated) Gaussian if K is
-        positive definite. Diagonal 1.
+        The same where K is positive definite: the partial correlations of the parent (untruncated)
+        Gaussian. Diagonal 1; NaN off it where K is indefinite, which has no parent Gaussian.
     edges_ : list of Edge
-        All pairs, the largest |partial correlation| first.
+        All pairs, the largest |scaled interaction| first; none is selected where K is indefinite.
     penalty_, penalty_kind_ : float and str, or None
         Strength and shape of the penalty that K was fitted with; None without one, as for a graph
         that "ebic" or "stability" chose.
@@ -133,7 +135,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         preset: Literal["default", "paper"] = "default",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
         edge_threshold: float = 0.1,
@@ -248,7 +250,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
         edge_threshold: float = 0.1,

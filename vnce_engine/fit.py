@@ -45,10 +45,9 @@ _PENALTY_SHARE = 0.7
 MESSAGES = {
     FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
     "standard errors.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled. "
-    "Try a larger `max_iter`, a stronger `penalty`, or a larger `tol`.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
-    "returned. Try a stronger `penalty` or a transform, and look for extreme values.",
+    "returned. Look for extreme values.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 

@@ -112,7 +112,7 @@ class GaussianVNCE(_GaussianEstimator):
     noise_draws : "sobol" or "random"
         Evenly spread or independent noise.
     random_state : int, Generator, RandomState or None
-        Seed of the noise; the same int gives the same result.
+        Seed of the noise; the same int, 0 unless given, gives the same result. None draws one.
     max_iter : int or None
         Newton steps of the final fit at most: 100 if None.
     tol : float
@@ -142,7 +142,7 @@ class GaussianVNCE(_GaussianEstimator):
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 1e-5,
         edge_threshold: float = 0.1,
@@ -205,7 +205,7 @@ class GaussianNCE(_GaussianEstimator):
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 1e-5,
         edge_threshold: float = 0.1,

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from vnce_engine.advice import Advice, strong_dependence
 from vnce_engine.checks import check_choice, is_whole, shown
 from vnce_engine.columns import (
     column_warnings,
@@ -19,7 +20,7 @@ from vnce_engine.columns import (
 )
 from vnce_engine.imputation import impute
 from vnce_engine.mean_field import ceiling
-from vnce_engine.metrics import partial_correlation
+from vnce_engine.metrics import partial_correlation, scaled_interaction
 from vnce_engine.network import ranked_edges
 from vnce_engine.observations import MIN_ROWS, Observations
 from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
@@ -65,7 +66,9 @@ class NetworkEstimator(BaseEstimator):
             raise ValueError(
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
-        warnings = column_warnings(transformed, names, may_be_negative=self._may_be_negative)
+        warnings = column_warnings(
+            transformed, names, may_be_negative=self._may_be_negative, transform=transform
+        )
         # A fit of a long table has other uses for the memory.
         del table, transformed
         result = estimate(observations, _seed(self.random_state))
@@ -130,9 +133,17 @@ class NetworkEstimator(BaseEstimator):
         self.linear_ = result.model.linear.numpy()
         log_partition = float(result.model.log_partition)
         self.log_partition_ = log_partition if math.isfinite(log_partition) else None
-        self.partial_correlation_ = partial_correlation(self.precision_)
+        self.scaled_interaction_ = scaled_interaction(self.precision_)
+        self.partial_correlation_ = partial_correlation(
+            self.scaled_interaction_,
+            is_positive_definite=result.diagnostics.is_positive_definite,
+        )
         self.edges_: list[Edge] = ranked_edges(
-            self.precision_, observations.num_pairwise().numpy(), self.edge_threshold
+            self.precision_,
+            observations.num_pairwise().numpy(),
+            self.edge_threshold,
+            None if result.stability is None else result.stability.inclusion,
+            is_positive_definite=result.diagnostics.is_positive_definite,
         )
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)
@@ -146,11 +157,30 @@ class NetworkEstimator(BaseEstimator):
         self.noise_starts_ = list(result.noise_starts)
         self.column_change_ = result.column_change
         self.status_ = result.status
-        self.message_ = result.message
         self.converged_ = result.status is FitStatus.CONVERGED
         self.n_iter_ = result.num_iterations
         self.diagnostics_ = result.diagnostics
-        self.warnings_ = [*result.warnings, *warnings]
+        found = [*result.warnings, *warnings]
+        advice = self._advice(result, observations, found)
+        self.message_ = advice.message()
+        self.warnings_ = [advice.warning(warning) for warning in found]
+
+    def _advice(
+        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
+    ) -> Advice:
+        return Advice(
+            result=result,
+            estimator=type(self).__name__,
+            options=self.get_params(),
+            dependence=strong_dependence(
+                self.precision_,
+                observations,
+                self._column_names(),
+                has_linear=result.linear_choice != "zero",
+            ),
+            may_be_transformed=bool((observations.values >= 0).all()),
+            codes=frozenset(warning.code for warning in warnings),
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

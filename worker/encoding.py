@@ -298,10 +298,14 @@ def _num_fitted_rows(fitted: FittedNetwork, missing: NDArray[np.bool_]) -> int:
 
 def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:
     threshold = fitted.spec.edge_threshold
+    rule = (
+        f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule for "
+        "display, not a test."
+    )
+    none = f"No pair is selected: {fitted.reason}. Pairs are ranked by |scaled interaction|."
     return EdgeRuleRead(
         threshold=threshold,
-        text=f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule for "
-        "display, not a test.",
+        text=rule if fitted.reason is None else none,
         n_selected=sum(edge.selected for edge in fitted.edges),
         n_pairs=len(fitted.edges),
     )

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import vnce_engine
 from vnce_engine import (
     FitStatus,
     FitStep,
@@ -266,6 +267,29 @@ def test_a_column_far_above_zero_is_warned_of_where_the_model_ends_at_zero() -> 
 
 
 # --- what is refused ---
+
+
+ALL_ESTIMATORS = [
+    estimator
+    for name in vnce_engine.__all__
+    if hasattr(estimator := getattr(vnce_engine, name), "fit")
+]
+
+
+@pytest.mark.parametrize("estimator", ALL_ESTIMATORS)
+def test_the_seed_is_0_unless_it_is_given(estimator: Any) -> None:
+    assert estimator().get_params()["random_state"] == 0
+
+
+def test_without_a_seed_the_answer_is_the_same_and_with_none_another() -> None:
+    options = {name: value for name, value in QUICK.items() if name != "random_state"}
+
+    def precision(**seed: None) -> np.ndarray:
+        model: np.ndarray = TruncatedGaussianVNCE(**options, **seed).fit(table()).precision_
+        return model
+
+    np.testing.assert_array_equal(precision(), precision())
+    assert (precision(random_state=None) != precision()).any()
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "x", [1, 2]])

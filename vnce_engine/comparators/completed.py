@@ -28,9 +28,9 @@ FloatArray = NDArray[np.float64]
 _MAX_ROUNDS = 100
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
-    "for how far each column's imputed cells still moved. Try a larger `max_iter`, a `penalty`, or "
-    "leave out columns that are nearly functions of others.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
+    "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
+    "that are nearly functions of others may be behind it.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
@@ -109,7 +109,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         Change in a round of a column's mean imputed value, averaged over rounds, in units of the
         column's root mean square, at which imputation has settled.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -126,7 +126,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
@@ -167,7 +167,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation

@@ -22,7 +22,7 @@ NUM_EPOCHS = 80
 _MESSAGES = {
     FitStatus.CONVERGED: "The fit converged.",
     FitStatus.MAX_ITERATIONS: "All epochs were done. Stochastic gradients have no rule by which to "
-    "stop: compare step sizes.",
+    "stop.",
     FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
@@ -54,7 +54,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
     max_iter : int or None
         Epochs, 80 if None, in batches of 100 rows.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -73,7 +73,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.persistent = persistent

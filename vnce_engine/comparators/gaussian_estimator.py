@@ -36,14 +36,13 @@ _MAX_ITERATIONS = 500
 _MESSAGES = {
     FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
     FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
-    "see `column_change_` for how far each column's imputed cells still moved. Try a larger "
-    "`max_iter` or `tol`, or leave out columns that are nearly functions of others.",
+    "see `column_change_` for how far each column's imputed cells still moved.",
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 _STUCK = (
-    "The graphical lasso's dual gap had not closed when it was stopped. Try a stronger `penalty`, "
-    "or leave out columns that are nearly functions of others."
+    "The graphical lasso's dual gap had not closed when it was stopped. Columns that are nearly "
+    "functions of others may be behind it."
 )
 # How rules of choosing are called in every estimator's result.
 _SELECTIONS = {"ebic": str(Selection.EBIC), "cv": str(Selection.HELD_OUT)}
@@ -74,7 +73,7 @@ class GaussianEM(NetworkEstimator):
     tol : float
         Gain of an iteration, in nats a row, at which EM has converged.
     random_state : int, Generator, RandomState or None
-        Seed that deals rows to the folds of "cv".
+        Seed that deals rows to the folds of "cv"; None draws a new one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -104,7 +103,7 @@ class GaussianEM(NetworkEstimator):
         ebic_gamma: float = 0.5,
         max_iter: int | None = None,
         tol: float = 1e-7,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.transform = transform
@@ -246,7 +245,7 @@ def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
         return []
     unsettled = () if choice.is_settled else ("penalty",)
     return [
-        *grid_end_warnings(choice.path, "try a {} number for `penalty`"),
+        *grid_end_warnings(choice.path),
         *choice_warnings(unsettled),
     ]
 

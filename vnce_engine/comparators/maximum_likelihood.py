@@ -22,13 +22,11 @@ _MESSAGES = {
     FitStatus.CONVERGED: "Monte Carlo adds no more than a share of `tol` to the sampling variance "
     "of the estimates.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` steps before Monte Carlo's share in "
-    "the variance of the estimates fell to `tol`. Try a larger `max_iter` or `tol`.",
+    "the variance of the estimates fell to `tol`.",
     FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
-_STOCHASTIC_MESSAGE = (
-    "All epochs were done. Stochastic gradients have no rule by which to stop: compare step sizes."
-)
+_STOCHASTIC_MESSAGE = "All epochs were done. Stochastic gradients have no rule by which to stop."
 
 
 class TruncatedGaussianMLE(ComparatorEstimator):
@@ -65,7 +63,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         Samples a row of a batch, of its missing cells and of the model, and the Gibbs sweeps before
         the first and between two of them ("stochastic").
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -88,7 +86,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         n_draws: int = 5,
         burn_in: int = 100,
         thinning: int = 10,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         edge_threshold: float = 0.1,
     ) -> None:
         self.method = method

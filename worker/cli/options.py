@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.datasets.vocabulary import Decimal, Encoding, RequestedFormat
+from service.jobs.specs.base import DEFAULT_SEED
 from service.jobs.vocabulary import (
     CensoredRule,
     Imputation,
@@ -237,7 +238,7 @@ Seed = Annotated[
     int | None,
     typer.Option(
         help="Seed of every random draw.",
-        show_default="drawn and told",
+        show_default=str(DEFAULT_SEED),
         rich_help_panel=MODEL,
     ),
 ]

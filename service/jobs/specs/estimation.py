@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import DatasetId, Seed, SeedChoice, SpecModel, Tag, VariableName
+from service.jobs.specs.base import (
+    DEFAULT_SEED,
+    DatasetId,
+    Seed,
+    SeedChoice,
+    SpecModel,
+    Tag,
+    VariableName,
+)
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     ContrastiveDivergenceEstimatorSpec,
@@ -91,7 +99,7 @@ class EstimationJobCreate(RequestModel):
     )
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE
-    seed: SeedChoice = None
+    seed: SeedChoice = DEFAULT_SEED
     tag: Tag = None
 
 
