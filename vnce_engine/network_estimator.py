@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from vnce_engine.checks import check_choice, is_whole, shown
 from vnce_engine.columns import (
@@ -23,6 +23,7 @@ from vnce_engine.metrics import partial_correlation
 from vnce_engine.network import ranked_edges
 from vnce_engine.observations import MIN_ROWS, Observations
 from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
+from vnce_engine.tables import as_numbers
 from vnce_engine.transforms import Transform
 
 FloatArray = NDArray[np.float64]
@@ -76,10 +77,10 @@ class NetworkEstimator(BaseEstimator):
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
         """Return X as a table (n, d), NaN where missing."""
         try:
-            table: FloatArray = validate_data(
-                self,
-                X,
-                reset=reset,
+            table: FloatArray = check_array(
+                as_numbers(X, type(self).__name__),
+                estimator=self,
+                input_name="X",
                 dtype=np.float64,
                 ensure_all_finite=False,
                 ensure_min_features=2,
@@ -87,6 +88,8 @@ class NetworkEstimator(BaseEstimator):
             )
         except OverflowError as error:  # of whole numbers of hundreds of digits
             raise ValueError(f"X must hold floating-point numbers: {error}") from error
+        # For the names of X's columns, and their number.
+        validate_data(self, X, reset=reset, skip_check_array=True)
         if not reset:
             refuse_unusable_values(
                 table,
