@@ -14,16 +14,14 @@ from vnce_engine.checks import check_choice
 from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.gaussian_fit import fit_gaussian
+from vnce_engine.gaussian_imputation import impute_normal
 from vnce_engine.journal import Journal
 from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult
 from vnce_engine.transforms import Transform
-from vnce_engine.variational.gaussian import GaussianParameters, conditional
 
-# Quantiles of a missing cell's normal averaged for a mean on the data's own scale.
-_NUM_QUANTILES = 32
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
 
@@ -35,23 +33,15 @@ class _GaussianEstimator(ContrastiveEstimator):
     def impute(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return X with its missing cells at their mean given the observed ones of their row.
 
-        On X's own scale; observed cells stay the same to the last bit.
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        transform = Transform(self.transform_)
         model = self._result.model
-        parameters = GaussianParameters(model.precision, model.linear, model.log_partition)
-        cells = conditional(parameters, torch.from_numpy(transform.forward(table)))
-        if transform is Transform.NONE:
-            return np.where(np.isnan(table), cells.mean.numpy(), table)
-        covariance = torch.cholesky_inverse(cells.factor)
-        spread = covariance.diagonal(dim1=1, dim2=2).sqrt()[cells.pattern]
-        levels = (torch.arange(_NUM_QUANTILES, dtype=spread.dtype) + 0.5) / _NUM_QUANTILES
-        draws = cells.mean + spread * torch.special.ndtri(levels).view(-1, 1, 1)
-        # A normal may go below the transform's range, where its least value stands.
-        means = transform.inverse(draws.clamp(min=0).numpy()).mean(axis=0)
-        return np.where(np.isnan(table), means, table)
+        factor = torch.linalg.cholesky(model.precision)
+        mean = torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
+        return impute_normal(mean, model.precision, table, Transform(self.transform_))
 
     def fit(
         self,

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH, Block
+from vnce_engine.cell_means import TruncatedCells
 from vnce_engine.mean_field import sweep
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
@@ -17,8 +18,6 @@ from vnce_engine.transforms import Transform
 _TOLERANCE = 1e-8
 _FAR = 1000.0
 _MAX_SWEEPS = 200
-# Quantiles of q averaged for a mean on the data's own scale.
-_NUM_QUANTILES = 32
 
 
 def impute(
@@ -42,8 +41,10 @@ def impute(
             ceiling / scale,
         )
         mu = _settle(block, augmented)
-        cells = _means_before(transform, block.cell_mean, mu, scale[block.coordinate])
-        filled[rows[block.column].numpy(), block.coordinate.numpy()] = cells
+        # With K_ii scaled to 1, so is sigma.
+        unit = scale[block.coordinate]
+        means = transform.mean_before(TruncatedCells(unit * mu, unit))
+        filled[rows[block.column].numpy(), block.coordinate.numpy()] = means
     return filled
 
 
@@ -70,15 +71,3 @@ def _settle(block: Block, augmented: Tensor) -> Tensor:
         if not ((block.cell_mean - before).abs() > _TOLERANCE * before.clamp(max=_FAR)).any():
             break
     return mu
-
-
-def _means_before(
-    transform: Transform, mean: Tensor, mu: Tensor, scale: Tensor
-) -> NDArray[np.float64]:
-    """Return the means (p,) of cells before the transform, from q after it, K_ii scaled to 1."""
-    if transform is Transform.NONE:
-        return (scale * mean).numpy()
-    levels = (torch.arange(_NUM_QUANTILES, dtype=mu.dtype) + 0.5) / _NUM_QUANTILES
-    draws = scale * truncated_normal.quantile(levels.unsqueeze(1), mu, torch.ones_like(mu))
-    means: NDArray[np.float64] = transform.inverse(draws.numpy()).mean(axis=0)
-    return means

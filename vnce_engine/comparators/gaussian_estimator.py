@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vnce_engine.checks import check_count, check_number, check_range
 from vnce_engine.choice import Selection
-from vnce_engine.comparators.gaussian_em import GaussianFit, conditional_means, fit_gaussian
+from vnce_engine.comparators.gaussian_em import GaussianFit, fit_gaussian
 from vnce_engine.comparators.graphical_lasso import (
     LassoChoice,
     choose_by_cross_validation,
@@ -22,6 +22,7 @@ from vnce_engine.comparators.graphical_lasso import (
 from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.diagnostics import choice_warnings, grid_end_warnings
+from vnce_engine.gaussian_imputation import impute_normal
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import NetworkEstimator, RandomState
 from vnce_engine.observations import Observations
@@ -137,19 +138,13 @@ class GaussianEM(NetworkEstimator):
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with missing cells at their mean given the observed cells of their row.
 
-        With a transform, at the transform's inverse of that mean. Observed cells stay the same to
-        the last bit.
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        transform = Transform(self.transform_)
-        model = self._result.model
         mean = torch.from_numpy(self.mean_)
-        filled = conditional_means(transform.forward(table), mean, model.precision)
-        if transform is not Transform.NONE:
-            # A normal may go below the transform's range, where its least value stands.
-            filled = transform.inverse(np.maximum(filled, 0))
-        return np.where(np.isnan(table), filled, table)
+        return impute_normal(mean, self._result.model.precision, table, Transform(self.transform_))
 
     def _check_parameters(self) -> None:
         is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS
