@@ -79,6 +79,9 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Change of K and h, columns scaled to K_ii = 1, at which a fit has converged; it also has
         where a step is shorter than 7.5 `tol`, and .0225 at most, standard errors of the
         parameters (root mean square).
+    min_observed : int or None
+        Observed cells that every column needs; None for 10 or 2 % of the rows that have any, if
+        that is more, but not more than half of them.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -136,6 +139,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         random_state: RandomState = None,
         max_iter: int | None = None,
         tol: float = 3e-3,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
@@ -157,6 +161,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 
@@ -251,6 +256,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         random_state: RandomState = None,
         max_iter: int | None = None,
         tol: float = 3e-3,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
@@ -272,6 +278,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 

@@ -107,6 +107,8 @@ class GaussianVNCE(_GaussianEstimator):
         Newton steps of the final fit at most: 100 if None.
     tol : float
         Largest step in K and h, columns scaled to K_ii = 1, at which the fit has converged.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -135,6 +137,7 @@ class GaussianVNCE(_GaussianEstimator):
         random_state: RandomState = None,
         max_iter: int | None = None,
         tol: float = 1e-5,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
@@ -153,6 +156,7 @@ class GaussianVNCE(_GaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 
@@ -198,6 +202,7 @@ class GaussianNCE(_GaussianEstimator):
         random_state: RandomState = None,
         max_iter: int | None = None,
         tol: float = 1e-5,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
@@ -217,6 +222,7 @@ class GaussianNCE(_GaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 

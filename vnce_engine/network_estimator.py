@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from vnce_engine.checks import check_choice, is_whole, shown
+from vnce_engine.checks import check_choice, check_count, is_whole, shown
 from vnce_engine.columns import (
     column_warnings,
+    refuse_rare_columns,
     refuse_unusable_columns,
     refuse_unusable_values,
 )
@@ -38,6 +39,7 @@ class NetworkEstimator(BaseEstimator):
 
     transform: str
     random_state: RandomState
+    min_observed: int | None
     edge_threshold: float
 
     def impute(self, X: ArrayLike) -> FloatArray:
@@ -53,6 +55,8 @@ class NetworkEstimator(BaseEstimator):
 
     def _fit(self, X: ArrayLike, estimate: Callable[[Observations, int], FitResult]) -> Self:
         """Read and check X, and have `estimate` fit the transformed observations, with a seed."""
+        if self.min_observed is not None:
+            check_count("min_observed", self.min_observed)
         self._check_parameters()
         table = self._read(X, reset=True)
         names = self._column_names()
@@ -66,6 +70,7 @@ class NetworkEstimator(BaseEstimator):
             raise ValueError(
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
+        refuse_rare_columns(transformed, names, type(self).__name__, self.min_observed)
         warnings = column_warnings(transformed, names, may_be_negative=self._may_be_negative)
         # A fit of a long table has other uses for the memory.
         del table, transformed

@@ -110,6 +110,8 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         column's root mean square, at which imputation has settled.
     random_state : int, Generator, RandomState or None
         Seed of every draw; the same int gives the same result.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -127,6 +129,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         max_iter: int | None = None,
         tol: float = 3e-3,
         random_state: RandomState = None,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
@@ -137,6 +140,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
@@ -168,6 +172,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         max_iter: int | None = None,
         tol: float = 3e-3,
         random_state: RandomState = None,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
@@ -179,6 +184,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:

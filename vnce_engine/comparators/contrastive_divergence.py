@@ -55,6 +55,8 @@ class TruncatedGaussianCD(ComparatorEstimator):
         Epochs, 80 if None, in batches of 100 rows.
     random_state : int, Generator, RandomState or None
         Seed of every draw; the same int gives the same result.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -74,6 +76,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
         random_state: RandomState = None,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.persistent = persistent
@@ -85,6 +88,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:

@@ -76,6 +76,8 @@ class GaussianEM(NetworkEstimator):
         Gain of an iteration, in nats a row, at which EM has converged.
     random_state : int, Generator, RandomState or None
         Seed that deals rows to the folds of "cv".
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -106,6 +108,7 @@ class GaussianEM(NetworkEstimator):
         max_iter: int | None = None,
         tol: float = 1e-7,
         random_state: RandomState = None,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.transform = transform
@@ -114,6 +117,7 @@ class GaussianEM(NetworkEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def fit(

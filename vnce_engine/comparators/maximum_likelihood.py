@@ -66,6 +66,8 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         the first and between two of them ("stochastic").
     random_state : int, Generator, RandomState or None
         Seed of every draw; the same int gives the same result.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -89,6 +91,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         burn_in: int = 100,
         thinning: int = 10,
         random_state: RandomState = None,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.method = method
@@ -103,6 +106,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         self.burn_in = burn_in
         self.thinning = thinning
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:
