@@ -32,7 +32,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     linear : "auto", "free" or "zero"
         Whether the linear term h is estimated; "zero" is the paper's model, and "auto" decides by
         the held-out objective ("free" where a column lies over 1,000 standard deviations above 0).
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K, h and c are those of the transformed columns.
     penalty : "auto", float or None
         Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
@@ -122,7 +122,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self,
         *,
         linear: Literal["auto", "free", "zero"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
         penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
@@ -144,7 +144,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -240,7 +240,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         *,
         imputation: Literal["mean", "zero", "noise", "drop"] = "mean",
         linear: Literal["auto", "free", "zero"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
         penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
@@ -262,7 +262,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
     ) -> None:
         self.imputation = imputation
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties

@@ -41,7 +41,7 @@ class _GaussianEstimator(ContrastiveEstimator):
         model = self._result.model
         factor = torch.linalg.cholesky(model.precision)
         mean = torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
-        return impute_normal(mean, model.precision, table, Transform(self.transform_))
+        return impute_normal(mean, model.precision, table, Transform(self.column_transform_))
 
     def fit(
         self,
@@ -80,7 +80,7 @@ class GaussianVNCE(_GaussianEstimator):
 
     Parameters
     ----------
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; all but "none" need them non-negative.
     penalty : "auto", float or None
         Strength of a penalty on interactions, as it is for 1000 rows: "auto" chooses it by
@@ -122,7 +122,7 @@ class GaussianVNCE(_GaussianEstimator):
     def __init__(
         self,
         *,
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
         penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
@@ -141,7 +141,7 @@ class GaussianVNCE(_GaussianEstimator):
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -187,7 +187,7 @@ class GaussianNCE(_GaussianEstimator):
         self,
         *,
         imputation: Literal["mean", "zero", "drop"] = "mean",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
         penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
@@ -207,7 +207,7 @@ class GaussianNCE(_GaussianEstimator):
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.imputation = imputation
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties

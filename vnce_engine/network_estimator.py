@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -31,13 +31,13 @@ FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
-class NetworkEstimator(BaseEstimator):
+class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A network from a table; subclasses say how it is estimated."""
 
     # Whether the model's support is all of ℝ in every column, and not [0, ∞).
     _may_be_negative = False
 
-    transform: str
+    column_transform: str
     random_state: RandomState
     min_observed: int | None
     edge_threshold: float
@@ -51,7 +51,14 @@ class NetworkEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        return impute(self._result.model, table, Transform(self.transform_), self._ceiling)
+        return impute(self._result.model, table, Transform(self.column_transform_), self._ceiling)
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return what `impute` does: in a pipeline the estimator fills its table's missing cells.
+
+        The columns keep their names, see `get_feature_names_out`.
+        """
+        return self.impute(X)
 
     def _fit(self, X: ArrayLike, estimate: Callable[[Observations, int], FitResult]) -> Self:
         """Read and check X, and have `estimate` fit the transformed observations, with a seed."""
@@ -76,7 +83,7 @@ class NetworkEstimator(BaseEstimator):
         del table, transformed
         result = estimate(observations, _seed(self.random_state))
         self._present(result, observations, warnings)
-        self.transform_ = str(transform)
+        self.column_transform_ = str(transform)
         return self
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
@@ -88,7 +95,7 @@ class NetworkEstimator(BaseEstimator):
                 input_name="X",
                 dtype=np.float64,
                 ensure_all_finite=False,
-                ensure_min_features=2,
+                ensure_min_features=2 if reset else 1,
                 ensure_min_samples=MIN_ROWS if reset else 1,
             )
         except OverflowError as error:  # of whole numbers of hundreds of digits
@@ -116,8 +123,8 @@ class NetworkEstimator(BaseEstimator):
         return [f"column {position}" for position in range(self.n_features_in_)]
 
     def _column_transform(self) -> Transform:
-        check_choice("transform", self.transform, tuple(Transform))
-        return Transform(self.transform)
+        check_choice("column_transform", self.column_transform, tuple(Transform))
+        return Transform(self.column_transform)
 
     def _choices(self) -> tuple[str, dict[str, object]]:
         """Return what decides a fit beside the table and the seed: the method, its parameters."""

@@ -77,5 +77,5 @@ class Transform(StrEnum):
         negative = values < 0
         if self is not Transform.NONE and negative.any():
             smallest = values[negative].min()
-            raise ValueError(f"`transform='{self}'` needs values of at least 0, got {smallest}")
+            raise ValueError(f"The transform '{self}' needs values of at least 0, got {smallest}")
         return values

@@ -66,7 +66,7 @@ def chosen(estimator: Estimator) -> dict[str, Any]:
 )
 def test_every_choice_of_a_contrastive_spec_reaches_the_estimator(choices: dict[str, Any]) -> None:
     parameters = chosen(build_estimator(spec_of(**choices, **CONTRASTIVE)))
-    expected = {**CONTRASTIVE, **COMMON, "transform": "cbrt"}
+    expected = {**CONTRASTIVE, **COMMON, "column_transform": "cbrt"}
     assert parameters == {**parameters, **expected, "linear": "auto", "penalty": "auto"}
     assert parameters.get("imputation", "zero") == "zero"
 

@@ -97,7 +97,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         the column's mean; zero; or their rows left out.
     linear : "zero" or "free"
         Whether the linear term h is estimated.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows.
@@ -123,7 +123,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         *,
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
@@ -134,7 +134,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
     ) -> None:
         self.imputation = imputation
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
@@ -166,7 +166,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         weight: Literal["capped", "square"] = "capped",
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
@@ -178,7 +178,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         self.imputation = imputation
         self.weight = weight
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter

@@ -45,7 +45,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         Of the first gradient step, columns scaled to mean square 1; it falls as 1 / (1 + epoch/10).
     linear : "zero" or "free"
         Whether the linear term h is estimated.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows.
@@ -71,7 +71,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         num_sweeps: int = 1,
         step_size: float = 0.1,
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
@@ -83,7 +83,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         self.num_sweeps = num_sweeps
         self.step_size = step_size
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter

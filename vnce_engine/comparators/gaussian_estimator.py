@@ -61,7 +61,7 @@ class GaussianEM(NetworkEstimator):
 
     Parameters
     ----------
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K is that of the transformed columns. All but "none" need
         non-negative values.
     penalty : None, "ebic", "cv" or float
@@ -102,7 +102,7 @@ class GaussianEM(NetworkEstimator):
     def __init__(
         self,
         *,
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["ebic", "cv"] | None = None,
         ebic_gamma: float = 0.5,
         max_iter: int | None = None,
@@ -111,7 +111,7 @@ class GaussianEM(NetworkEstimator):
         min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.ebic_gamma = ebic_gamma
         self.max_iter = max_iter
@@ -148,7 +148,9 @@ class GaussianEM(NetworkEstimator):
         check_is_fitted(self)
         table = self._read(X, reset=False)
         mean = torch.from_numpy(self.mean_)
-        return impute_normal(mean, self._result.model.precision, table, Transform(self.transform_))
+        return impute_normal(
+            mean, self._result.model.precision, table, Transform(self.column_transform_)
+        )
 
     def _check_parameters(self) -> None:
         is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS

@@ -46,7 +46,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         its defaults takes minutes.
     linear : "zero" or "free"
         Whether the linear term h is estimated; "zero" is the paper's model.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows and as it is for `TruncatedGaussianVNCE`;
@@ -81,7 +81,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         *,
         method: Literal["natural", "stochastic"] = "natural",
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
@@ -96,7 +96,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
     ) -> None:
         self.method = method
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter

@@ -151,7 +151,7 @@ def test_imputations_of_transformed_columns_are_means_on_their_own_scale():
     roots = rng.multivariate_normal([9.0, 8.0], [[1.0, 0.5], [0.5, 1.0]], size=300)
     X = roots**2
     X[:50, 0] = np.nan
-    model = GaussianEM(transform="sqrt").fit(X)
+    model = GaussianEM(column_transform="sqrt").fit(X)
 
     variance = 1 / model.precision_[0, 0]
     mean = model.mean_[0] - variance * model.precision_[0, 1] * (roots[:50, 1] - model.mean_[1])
