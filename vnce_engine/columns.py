@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.collinear import collinear_pairs, combinations
 from vnce_engine.result import FitWarning
 
 FloatArray = NDArray[np.float64]
@@ -132,6 +133,28 @@ def column_warnings(
                 f"{listed([f'{names[i]} and {names[j]}' for i, j in duplicates])}. One column of "
                 "each pair should be left out.",
                 _names_in(duplicates, names),
+            )
+        )
+    pairs = [pair for pair in collinear_pairs(X) if pair not in duplicates]
+    if pairs:
+        warnings.append(
+            FitWarning(
+                "collinear-columns",
+                "Correlated by more than .9999 in absolute value: "
+                f"{listed([f'{names[i]} and {names[j]}' for i, j in pairs])}. What tells such "
+                "columns apart is little more than rounding: one of each pair should be left out.",
+                _names_in(pairs, names),
+            )
+        )
+    if made_up := combinations(X):
+        texts = [f"{names[j]} of {', '.join(names[i] for i in parts)}" for j, parts in made_up]
+        warnings.append(
+            FitWarning(
+                "linearly-dependent",
+                f"Linear combinations of other columns but for 1e-4 of their variance: "
+                f"{'; '.join(texts[:_MAX_NAMES])}. Partial correlations among them are near 1 or "
+                "-1, or mean nothing; one column of each combination should be left out.",
+                _names_in([(j, i) for j, parts in made_up for i in parts], names),
             )
         )
     if unseen := _pairs_never_seen(X):
