@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from vnce_engine.checks import check_choice
 from vnce_engine.contrastive import ContrastiveEstimator
@@ -20,6 +21,7 @@ from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult
+from vnce_engine.scores import likelihood_score
 from vnce_engine.transforms import Transform
 
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
@@ -39,9 +41,25 @@ class _GaussianEstimator(ContrastiveEstimator):
         check_is_fitted(self)
         table = self._read(X, reset=False)
         model = self._result.model
+        transform = Transform(self.column_transform_)
+        return impute_normal(self._mean(), model.precision, table, transform)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
+
+    def _mean(self) -> Tensor:
+        """Return K⁻¹ h (d,)."""
+        model = self._result.model
         factor = torch.linalg.cholesky(model.precision)
-        mean = torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
-        return impute_normal(mean, model.precision, table, Transform(self.column_transform_))
+        return torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
 
     def fit(
         self,

@@ -1,5 +1,8 @@
 """Filling the holes of a table by its own fitted model."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -30,9 +33,27 @@ def impute(
     cells are returned as they are, to the last bit.
     """
     observations = Observations.from_array(transform.forward(X))
+    filled = np.array(X, dtype=np.float64)
+    for cells in missing_cells(model, observations, ceiling):
+        means = transform.mean_before(cells.distribution)
+        filled[cells.row.numpy(), cells.coordinate.numpy()] = means
+    return filled
+
+
+class MissingCells(NamedTuple):
+    """Some missing cells (p,) of a table, and q."""
+
+    row: Tensor
+    coordinate: Tensor
+    distribution: TruncatedCells
+
+
+def missing_cells(
+    model: TruncatedGaussian, observations: Observations, ceiling: Tensor
+) -> Iterator[MissingCells]:
+    """Yield q, the mean-field approximation given the observed cells of each row, in parts."""
     scale = model.precision.diagonal().rsqrt()
     augmented = model.with_columns_scaled(1 / scale).augmented()
-    filled = np.array(X, dtype=np.float64)
     for rows in torch.arange(observations.num_rows).split(BLOCK_WIDTH):
         block = _block(
             observations.values[rows] / scale,
@@ -43,9 +64,8 @@ def impute(
         mu = _settle(block, augmented)
         # With K_ii scaled to 1, so is sigma.
         unit = scale[block.coordinate]
-        means = transform.mean_before(TruncatedCells(unit * mu, unit))
-        filled[rows[block.column].numpy(), block.coordinate.numpy()] = means
-    return filled
+        distribution = TruncatedCells(unit * mu, unit)
+        yield MissingCells(rows[block.column], block.coordinate, distribution)
 
 
 def _block(values: Tensor, observed: Tensor, augmented: Tensor, ceiling: Tensor) -> Block:

@@ -24,6 +24,7 @@ from vnce_engine.metrics import partial_correlation
 from vnce_engine.network import ranked_edges
 from vnce_engine.observations import MIN_ROWS, Observations
 from vnce_engine.result import Edge, FitResult, FitStatus, FitWarning
+from vnce_engine.scores import predictive_score
 from vnce_engine.tables import as_numbers
 from vnce_engine.transforms import Transform
 
@@ -59,6 +60,26 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The columns keep their names, see `get_feature_names_out`.
         """
         return self.impute(X)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return how well each observed cell is predicted from the others of its row, in nats.
+
+        The mean over X's observed cells of their log density given the other observed cells of
+        their row, under the fitted model: higher is better, and searches such as `GridSearchCV`
+        use it. In complete rows it is the log pseudo-likelihood over d; what is missing beside a
+        cell is integrated out by mean-field. c plays no part. On the scale of the transformed
+        columns: fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        table = self._transformed(X)
+        return predictive_score(self._result.model, table, self._ceiling)
+
+    def _transformed(self, X: ArrayLike) -> FloatArray:
+        """Return X (n, d) after the fit's transform; raise `ValueError` if nothing is observed."""
+        table = self._read(X, reset=False)
+        if np.isnan(table).all():
+            raise ValueError(f"No observed value in data passed to X in {type(self).__name__}")
+        return Transform(self.column_transform_).forward(table)
 
     def _fit(self, X: ArrayLike, estimate: Callable[[Observations, int], FitResult]) -> Self:
         """Read and check X, and have `estimate` fit the transformed observations, with a seed."""

@@ -29,6 +29,7 @@ from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.result import FitResult, FitStatus, FitWarning
+from vnce_engine.scores import likelihood_score
 from vnce_engine.transforms import Transform
 
 FloatArray = NDArray[np.float64]
@@ -151,6 +152,18 @@ class GaussianEM(NetworkEstimator):
         return impute_normal(
             mean, self._result.model.precision, table, Transform(self.column_transform_)
         )
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        mean = torch.from_numpy(self.mean_)
+        return likelihood_score(mean, self._result.model.precision, self._transformed(X))
 
     def _check_parameters(self) -> None:
         is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS
