@@ -165,10 +165,10 @@ class Advice:
 
     def _transform(self) -> list[str]:
         ladder = list(Transform)
-        following = ladder.index(Transform(str(self.options["transform"]))) + 1
+        following = ladder.index(Transform(str(self.options["column_transform"]))) + 1
         if following == len(ladder) or not self.may_be_transformed:
             return []
-        return [f'`transform="{ladder[following]}"`']
+        return [f'`column_transform="{ladder[following]}"`']
 
     def _is_stochastic(self) -> bool:
         return "step_size" in self.options and self.options.get("method") != "natural"

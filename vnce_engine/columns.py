@@ -1,10 +1,12 @@
 """What the columns of a table must be like, and what about them a reader should know."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.collinear import collinear_pairs, combinations
 from vnce_engine.result import FitWarning
 from vnce_engine.transforms import Transform
 
@@ -13,6 +15,10 @@ FloatArray = NDArray[np.float64]
 # A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
 _FEW_CELLS = 5
 _FEW_SHARE = 0.02
+# Observed cells that a column needs: with fewer, some pairs rest on a handful of rows, in which one
+# looks like a function of the other.
+_LEAST_CELLS = 10
+_ROWS_A_CELL = 50
 # Further above 0, in standard deviations, zero plays no part: no model without h describes such a
 # column, and the stochastic gradient's steps get nowhere.
 _FAR = 20.0
@@ -44,6 +50,33 @@ def refuse_unusable_columns(
     size = np.maximum(np.abs(lowest), np.abs(highest))
     extreme = (size > _LARGEST) | (size < 1 / _LARGEST)
     _refuse(extreme, names, f"Largest value beyond {_LARGEST:g} or its inverse in", estimator)
+
+
+def least_observed(num_rows: int) -> int:
+    """Return how many observed cells a column needs, of so many rows with something observed.
+
+    Never more than half of them, so that small tables with holes pass.
+    """
+    return min(max(_LEAST_CELLS, math.ceil(num_rows / _ROWS_A_CELL)), math.ceil(num_rows / 2))
+
+
+def refuse_rare_columns(
+    X: FloatArray, names: Sequence[str], estimator: str, min_observed: int | None
+) -> None:
+    """Raise `ValueError` naming the columns with fewer observed cells, and how many they have.
+
+    `min_observed` is None for `least_observed`.
+    """
+    observed = ~np.isnan(X)
+    num_rows = int(observed.any(axis=1).sum())
+    least = least_observed(num_rows) if min_observed is None else min_observed
+    counts = observed.sum(axis=0)
+    if (counts < least).any():
+        columns = [f"{names[int(j)]} ({counts[j]})" for j in np.flatnonzero(counts < least)]
+        raise ValueError(
+            f"Fewer than {least} of {num_rows} cells are observed in data passed to X in "
+            f"{estimator}: {listed(columns)}. Leave such columns out, or set `min_observed`."
+        )
 
 
 def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
@@ -109,6 +142,28 @@ def column_warnings(
                 _names_in(duplicates, names),
             )
         )
+    pairs = [pair for pair in collinear_pairs(X) if pair not in duplicates]
+    if pairs:
+        warnings.append(
+            FitWarning(
+                "collinear-columns",
+                "Correlated by more than .9999 in absolute value: "
+                f"{listed([f'{names[i]} and {names[j]}' for i, j in pairs])}. What tells such "
+                "columns apart is little more than rounding: one of each pair should be left out.",
+                _names_in(pairs, names),
+            )
+        )
+    if made_up := combinations(X):
+        texts = [f"{names[j]} of {', '.join(names[i] for i in parts)}" for j, parts in made_up]
+        warnings.append(
+            FitWarning(
+                "linearly-dependent",
+                f"Linear combinations of other columns but for 1e-4 of their variance: "
+                f"{'; '.join(texts[:_MAX_NAMES])}. Partial correlations among them are near 1 or "
+                "-1, or mean nothing; one column of each combination should be left out.",
+                _names_in([(j, i) for j, parts in made_up for i in parts], names),
+            )
+        )
     if unseen := _pairs_never_seen(X):
         warnings.append(
             FitWarning(
@@ -148,7 +203,7 @@ def _lighter(X: FloatArray, transform: Transform) -> str:
     if left[best] == left[transform]:
         return "None of the transforms leaves fewer such columns."
     remedy = "leaves none" if left[best] == 0 else f"leaves {left[best]}"
-    return f'Try `transform="{best}"`, which {remedy}.'
+    return f'Try `column_transform="{best}"`, which {remedy}.'
 
 
 def _is_heavy_tailed(X: FloatArray) -> NDArray[np.bool_]:

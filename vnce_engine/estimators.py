@@ -32,7 +32,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     linear : "auto", "free" or "zero"
         Whether the linear term h is estimated; "zero" is the paper's model, and "auto" decides by
         the held-out objective ("free" where a column lies over 1,000 standard deviations above 0).
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K, h and c are those of the transformed columns.
     penalty : "auto", float or None
         Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
@@ -79,6 +79,9 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Change of K and h, columns scaled to K_ii = 1, at which a fit has converged; it also has
         where a step is shorter than 7.5 `tol`, and .0225 at most, standard errors of the
         parameters (root mean square).
+    min_observed : int or None
+        Observed cells that every column needs; None for 10 or 2 % of the rows that have any, if
+        that is more, but not more than half of them.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -121,7 +124,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self,
         *,
         linear: Literal["auto", "free", "zero"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
         penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
@@ -138,11 +141,12 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -159,6 +163,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 
@@ -237,7 +242,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         *,
         imputation: Literal["mean", "zero", "noise", "drop"] = "mean",
         linear: Literal["auto", "free", "zero"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
         penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
         penalties: Sequence[float] | None = None,
@@ -253,12 +258,13 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.imputation = imputation
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -274,6 +280,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 

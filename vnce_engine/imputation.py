@@ -1,5 +1,8 @@
 """Filling the holes of a table by its own fitted model."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -7,6 +10,7 @@ from torch import Tensor
 
 from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH
+from vnce_engine.cell_means import TruncatedCells
 from vnce_engine.mean_field import IncompleteRows, sweep
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
@@ -17,8 +21,6 @@ from vnce_engine.transforms import Transform
 _TOLERANCE = 1e-8
 _FAR = 1000.0
 _MAX_SWEEPS = 200
-# Quantiles of q averaged for a mean on the data's own scale.
-_NUM_QUANTILES = 32
 
 
 def impute(
@@ -31,9 +33,27 @@ def impute(
     cells are returned as they are, to the last bit.
     """
     observations = Observations.from_array(transform.forward(X))
+    filled = np.array(X, dtype=np.float64)
+    for cells in missing_cells(model, observations, ceiling):
+        means = transform.mean_before(cells.distribution)
+        filled[cells.row.numpy(), cells.coordinate.numpy()] = means
+    return filled
+
+
+class MissingCells(NamedTuple):
+    """Some missing cells (p,) of a table, and q."""
+
+    row: Tensor
+    coordinate: Tensor
+    distribution: TruncatedCells
+
+
+def missing_cells(
+    model: TruncatedGaussian, observations: Observations, ceiling: Tensor
+) -> Iterator[MissingCells]:
+    """Yield q, the mean-field approximation given the observed cells of each row, in parts."""
     scale = model.precision.diagonal().rsqrt()
     augmented = model.with_columns_scaled(1 / scale).augmented()
-    filled = np.array(X, dtype=np.float64)
     for rows in torch.arange(observations.num_rows).split(BLOCK_WIDTH):
         block = _incomplete(
             observations.values[rows] / scale,
@@ -42,9 +62,10 @@ def impute(
             ceiling / scale,
         )
         mu = _settle(block, augmented)
-        cells = _means_before(transform, block.cell_mean, mu, scale[block.coordinate])
-        filled[rows[block.column].numpy(), block.coordinate.numpy()] = cells
-    return filled
+        # With K_ii scaled to 1, so is sigma.
+        unit = scale[block.coordinate]
+        distribution = TruncatedCells(unit * mu, unit)
+        yield MissingCells(rows[block.column], block.coordinate, distribution)
 
 
 def _incomplete(
@@ -64,15 +85,3 @@ def _settle(block: IncompleteRows, augmented: Tensor) -> Tensor:
         if not ((block.cell_mean - before).abs() > _TOLERANCE * before.clamp(max=_FAR)).any():
             break
     return mu
-
-
-def _means_before(
-    transform: Transform, mean: Tensor, mu: Tensor, scale: Tensor
-) -> NDArray[np.float64]:
-    """Return the means (p,) of cells before the transform, from q after it, K_ii scaled to 1."""
-    if transform is Transform.NONE:
-        return (scale * mean).numpy()
-    levels = (torch.arange(_NUM_QUANTILES, dtype=mu.dtype) + 0.5) / _NUM_QUANTILES
-    draws = scale * truncated_normal.quantile(levels.unsqueeze(1), mu, torch.ones_like(mu))
-    means: NDArray[np.float64] = transform.inverse(draws.numpy()).mean(axis=0)
-    return means

@@ -78,6 +78,28 @@ def test_migrations_back_and_forth_keep_every_row(database: Database) -> None:
         assert [(row.job_id, row.document["names"]) for row in rows] == [("job_1", ["水"])]
 
 
+def test_stored_networks_have_no_limit_of_observed_cells_and_mixtures_no_such_field(
+    database: Database,
+) -> None:
+    migrate(database, "0008")
+    with database.transaction() as session:
+        for job_id, model in (("job_1", "gaussian"), ("job_2", "mixture")):
+            session.execute(
+                text(
+                    "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
+                    " max_attempts, tenant) VALUES"
+                    f" ('{job_id}', 'estimation', 'succeeded',"
+                    f' \'{{"model": {{"kind": "{model}"}}}}\', 1, 1, 1, 3, \'default\')'
+                ).execution_options(no_parameters=True)
+            )
+    for revision in ("head", "0008", "head"):
+        migrate(database, revision)
+        with database.snapshot() as session:
+            specs = session.scalars(select(JobRecord.spec).order_by(JobRecord.id)).all()
+        limits = [spec.get("min_observed") for spec in specs]
+        assert limits == [1 if revision == "head" else None, None]
+
+
 def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_give_it(
     database: Database,
 ) -> None:

@@ -44,7 +44,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         its defaults takes minutes.
     linear : "zero" or "free"
         Whether the linear term h is estimated; "zero" is the paper's model.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows and as it is for `TruncatedGaussianVNCE`;
@@ -64,6 +64,8 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         the first and between two of them ("stochastic").
     random_state : int, Generator, RandomState or None
         Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -77,7 +79,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         *,
         method: Literal["natural", "stochastic"] = "natural",
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
@@ -87,11 +89,12 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         burn_in: int = 100,
         thinning: int = 10,
         random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.method = method
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
@@ -101,6 +104,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         self.burn_in = burn_in
         self.thinning = thinning
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:

@@ -45,6 +45,13 @@ EdgeThreshold = Annotated[
         "0 to 1, is at least this. A display rule, not a test.",
     ),
 ]
+MinObserved = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None,
+    Field(
+        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
+        "2 % of the rows with something observed if that is more, but not more than half of them."
+    ),
+]
 Censored = Annotated[
     CensoredRule,
     Field(
@@ -97,6 +104,7 @@ class EstimationJobCreate(RequestModel):
         default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
         description="How the model is fitted; left out: `vnce`, as it is.",
     )
+    min_observed: MinObserved = None
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE
     seed: SeedChoice = DEFAULT_SEED
@@ -111,6 +119,7 @@ class EstimationSpec(SpecModel):
     variables: list[str] = Field(description="Columns used, in the data set's order and spelling.")
     model: ModelSpec = Field(description="What is assumed about the data.")
     estimator: EstimatorSpec = Field(description="How the model is fitted.")
+    min_observed: MinObserved
     edge_threshold: EdgeThreshold
     censored: Censored
     seed: Seed
