@@ -95,6 +95,26 @@ class Block:
             draw_weight=shelf.lay(self.draw_weight),
         )
 
+    def of_owners(self, is_kept: Tensor) -> "Block":
+        """Return a copy of the rows of some owners, bool (o,), as they are: no more E-steps."""
+        index = is_kept.nonzero().flatten()
+
+        def kept(lines: Tensor) -> Tensor:
+            by_owner = lines.view(*lines.shape[:-2], -1, self.num_owners)
+            rows = by_owner.index_select(-1, index)
+            return rows.reshape(*lines.shape[:-1], -1)
+
+        return replace(
+            self,
+            draws=kept(self.draws),
+            owner=kept(self.owner.unsqueeze(0))[0],
+            missing=self.missing[:0, : len(index)],
+            levels=self.levels[:0, :, : len(index)],
+            log_noise=kept(self.log_noise.unsqueeze(0))[0],
+            log_ratio_offset=kept(self.log_ratio_offset),
+            draw_weight=kept(self.draw_weight),
+        )
+
     @property
     def uniforms(self) -> Tensor:
         """(m, c, o), strictly between 0 and 1: what quantile functions map to draws."""

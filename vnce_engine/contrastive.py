@@ -51,7 +51,7 @@ class ContrastiveEstimator(NetworkEstimator):
     def _options(self) -> FitOptions:
         return FitOptions(
             penalty=self.penalty if isinstance(self.penalty, str | None) else float(self.penalty),
-            penalty_kind=PenaltyKind(self.penalty_kind),
+            penalty_kind=None if self.penalty_kind == AUTO else PenaltyKind(self.penalty_kind),
             penalties=None
             if self.penalties is None
             else tuple(sorted({float(strength) for strength in self.penalties}, reverse=True)),
@@ -69,7 +69,7 @@ class ContrastiveEstimator(NetworkEstimator):
         )
 
     def _check_parameters(self) -> None:
-        check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
+        check_choice("penalty_kind", self.penalty_kind, (AUTO, *PenaltyKind))
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
         if self.penalty is not None and not self._is_auto():
             check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)

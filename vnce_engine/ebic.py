@@ -55,7 +55,7 @@ def choose_by_ebic(
     """
     problem = setting.problem
     num_rows, num_columns = problem.num_rows, problem.num_columns
-    sample = problem.sample()
+    sample = problem.sample
     fit = setting.cycles(setting.start(), progress)
     progress.journal.watch((fit,))
     steps: list[PenaltyStep] = []
@@ -94,7 +94,7 @@ def choose_by_ebic(
         path[best].strength,
         path,
         refits[best],
-        graph_of(refits[best]),
+        graph=graph_of(refits[best]),
         is_settled=any(has_settled),
     )
 

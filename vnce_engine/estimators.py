@@ -37,18 +37,19 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     penalty : "auto", float or None
         Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
         switches it off, which needs more rows than parameters.
-    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
+    penalty_kind : "auto", "adaptive", "ridge", "centred-ridge" or "l1"
         "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion,
         "centred-ridge" towards their mean, and "l1" all by the same amount, so that weak ones are
-        exactly zero. Where `penalty="auto"` finds that no interaction stands out, the final fit of
-        "adaptive" is that of a centred ridge; a warning says so, and `penalty_kind_`.
+        exactly zero. "auto" is "adaptive" or, where held-out rows that choose the strength prefer
+        it, "centred-ridge"; `penalty_kind_` says which.
     penalties : sequence of float or None
         The strengths to choose from if `penalty="auto"`; None for a grid of the engine's own.
     selection : "held-out", "ebic" or "stability"
-        How `penalty="auto"` chooses. "held-out": the strongest penalty within 1.5 standard errors
-        of the best objective of held-out rows. The other two need `penalty_kind="l1"`; they choose
-        a graph and fit K to it without a penalty. "ebic": the graph of least extended Bayesian
-        information criterion. "stability": the edges on which most half-samples agree.
+        How `penalty="auto"` chooses. "held-out": the best objective of held-out rows, ten folds,
+        or rather a mean of the strengths that do about as well. The other two need
+        `penalty_kind="l1"`; they choose a graph and fit K to it without a penalty. "ebic": the
+        graph of least extended Bayesian information criterion. "stability": the edges on which
+        most half-samples agree.
     ebic_gamma : float
         Weight, from 0 to 1, of the number of possible graphs in the criterion; 0 is the BIC.
     n_subsamples : int
@@ -58,9 +59,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     max_false_edges : float
         The strength for "stability" is the weakest whose bound on the expected number of false
         edges is at most this.
-    positive_definite : "warn" or "barrier"
-        What is done about an indefinite K: a warning, or a barrier -log(det K)/n in the objective,
-        which rules it out.
     noise_ratio : int
         Noise rows a data row, nu; three times as many in the last cycles.
     noise_scale : float
@@ -126,14 +124,13 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         linear: Literal["auto", "free", "zero"] = "auto",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
         n_subsamples: int = 100,
         inclusion_threshold: float = 0.75,
         max_false_edges: float = 2.0,
-        positive_definite: Literal["warn", "barrier"] = "barrier",
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
@@ -155,7 +152,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self.n_subsamples = n_subsamples
         self.inclusion_threshold = inclusion_threshold
         self.max_false_edges = max_false_edges
-        self.positive_definite = positive_definite
         self.noise_ratio = noise_ratio
         self.noise_scale = noise_scale
         self.noise_draws = noise_draws
@@ -198,7 +194,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
             ("penalty_kind", self.penalty_kind == "l1"),
             ("penalties", self.penalties is not None),
             ("selection", self.selection != "held-out"),
-            ("positive_definite", self.positive_definite != "warn"),
             ("noise_scale", self.noise_scale != 1),
             ("device", self.device != "cpu"),
         ):
@@ -244,14 +239,13 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         linear: Literal["auto", "free", "zero"] = "auto",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
         n_subsamples: int = 100,
         inclusion_threshold: float = 0.75,
         max_false_edges: float = 2.0,
-        positive_definite: Literal["warn", "barrier"] = "barrier",
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
@@ -273,7 +267,6 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         self.n_subsamples = n_subsamples
         self.inclusion_threshold = inclusion_threshold
         self.max_false_edges = max_false_edges
-        self.positive_definite = positive_definite
         self.noise_ratio = noise_ratio
         self.noise_scale = noise_scale
         self.noise_draws = noise_draws

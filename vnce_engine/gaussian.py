@@ -104,7 +104,7 @@ class GaussianVNCE(_GaussianEstimator):
         Strength of a penalty on interactions, as it is for 1000 rows: "auto" chooses it by
         `selection`, None switches it off, which needs more rows than parameters and tends to
         maximum likelihood.
-    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
+    penalty_kind : "auto", "adaptive", "ridge", "centred-ridge" or "l1"
     penalties : sequence of float or None
     selection : "held-out", "ebic" or "stability"
     ebic_gamma : float
@@ -142,7 +142,7 @@ class GaussianVNCE(_GaussianEstimator):
         *,
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
@@ -207,7 +207,7 @@ class GaussianNCE(_GaussianEstimator):
         imputation: Literal["mean", "zero", "drop"] = "mean",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,

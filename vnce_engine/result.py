@@ -1,11 +1,12 @@
 """What a fit reports, while it runs and when it has ended."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vnce_engine.journal import Journal
 from vnce_engine.model import TruncatedGaussian
@@ -184,3 +185,12 @@ class FitResult:
     """(d,): how far the mean of each column's imputed cells moved in the last round or iteration,
     in units of the column's root mean square (of a Gaussian, standard deviation); None where
     nothing is imputed."""
+
+    def with_columns_reordered(self, order: Tensor) -> "FitResult":
+        """Return the result of the table whose columns are x[order], int64 (d,)."""
+        stability = self.stability
+        if stability is not None and stability.inclusion is not None:
+            index = np.ix_(order.numpy(), order.numpy())
+            stability = replace(stability, inclusion=stability.inclusion[index])
+        model = self.model.with_columns_reordered(order)
+        return replace(self, model=model, stability=stability)

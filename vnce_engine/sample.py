@@ -1,7 +1,7 @@
 """The contrastive sample: the data, and noise that carries the data's own missingness."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -9,10 +9,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from vnce_engine.blocks import BLOCK_WIDTH, Block
+from vnce_engine.information import statistics
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
-from vnce_engine.posterior import complete
 from vnce_engine.progress import Progress
 from vnce_engine.row_curvature import RowCurvature
 from vnce_engine.shelf import Shelf
@@ -107,19 +107,44 @@ class ContrastiveSample:
         shares = [_effective_share(block) for block in self.data if block.num_draws > 1]
         return float(torch.cat(shares).mean()) if shares else None
 
-    def held_out_objective(self, augmented: Tensor, num_rows: int) -> Tensor:
-        """Return each data row's share of the VNCE objective.
+    def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
+        """Return each data row's share of J_NCE with its noise rows', the draws as they are.
 
         Shape (num_rows,): by data row of the table, 0 where it is not in this sample.
         """
         log_nu = math.log(self.nu)
         total = augmented.new_zeros(num_rows)
         for block in self.blocks:
-            complete(block, augmented)
-            logits = block.log_ratios(augmented) - log_nu
-            terms = logsigmoid(-logits if block.is_noise else logits) * block.draw_weight
-            total.index_add_(0, block.owner, terms.sum(dim=0))
+            # A row's phi(x) is the mean weight of its draws, also where theta is another.
+            log_ratio = (block.log_ratios(augmented) + block.draw_weight.log()).logsumexp(dim=0)
+            logits = log_nu - log_ratio if block.is_noise else log_ratio - log_nu
+            total.index_add_(0, block.owner, logsigmoid(logits))
         return total
+
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return sum (1 - h) T Tᵀ (p, p) over the data rows; see `information.py`."""
+        log_nu = math.log(self.nu)
+        size = len(augmented) * (len(augmented) + 1) // 2
+        total = augmented.new_zeros(size, size)
+        for block in self.data:
+            log_ratio = block.log_ratios(augmented)
+            wrong = (torch.sigmoid(log_nu - log_ratio) * block.draw_weight).sum(dim=0)
+            of_draws = statistics(block.flat_draws).view(size, block.num_draws, -1)
+            means = (of_draws * block.draw_weight).sum(dim=1)
+            total.addmm_(means * wrong, means.mT)
+        return total
+
+    def select(self, is_kept: Tensor) -> "ContrastiveSample":
+        """Return a copy of some data rows, bool by row of the table, and their noise rows."""
+        data, noise = (
+            tuple(
+                block.of_owners(is_kept[block.owner[: block.num_owners].long()])
+                for block in blocks
+                if is_kept[block.owner.long()].any()
+            )
+            for blocks in (self.data, self.noise)
+        )
+        return ContrastiveSample(data, noise)
 
     def curvature_rows(self) -> list[tuple[Block, int, float]]:
         """Return what is enough for a Hessian of each block: so many rows, each worth so many.
@@ -132,14 +157,6 @@ class ContrastiveSample:
             kept = min(copies, _CURVATURE_NOISE_RATIO)
             parts.append((block, kept * block.num_owners, copies / kept))
         return parts
-
-    @classmethod
-    def joined(cls, samples: Sequence["ContrastiveSample"]) -> "ContrastiveSample":
-        """Join samples of different rows; their blocks are shared, not copied."""
-        return cls(
-            tuple(block for sample in samples for block in sample.data),
-            tuple(block for sample in samples for block in sample.noise),
-        )
 
 
 def data_blocks(
