@@ -28,6 +28,10 @@ _TRIAL_CYCLES = 20
 _WINSORISED_SHARE = 0.05
 # h must gain this many standard errors.
 _LINEAR_STANDARD_ERRORS = 1.35
+# Another kind of penalty than the first must gain so many: it gives up that interactions may be
+# absent one by one, which ranks them worse where they are (rings with 50 % missing: AUC .81-.86 by
+# a centred ridge that gained .6 to 2.9 standard errors, .89-.90 by the adaptive penalty).
+_KIND_STANDARD_ERRORS = 3.0
 # Strengths count for the choice as exp(-2 (gap / standard error)²) of their gap to the best one:
 # half a standard error below it .6, two below it nothing.
 _WEIGHT_OF_SQUARE = 2.0
@@ -145,15 +149,20 @@ def choose_by_held_out_rows(
 ) -> PenaltyChoice:
     """Follow the path of every kind, from strong to weak; return the best kind's best strength.
 
-    The kind is that of the largest held-out objective, and the strength a mean of those that do
-    about as well. Folds, noise and uniforms are the same for all.
+    The kind is the first unless another has a held-out objective better by three standard errors,
+    and the strength a mean of those that do about as well. Folds, noise and uniforms are the same
+    for all.
     """
     paths = []
     for position, (kind, strengths) in enumerate(grids):
         start = position / len(grids)
         of_kind = replace(setting, kind=kind)
         paths.append(_follow(of_kind, strengths, progress, (start, start + 1 / len(grids))))
-    chosen = max(paths, key=lambda path: float(path.best.sum()))
+    chosen = paths[0]
+    for path in paths[1:]:
+        gain, error = _mean_and_error(path.best - chosen.best)
+        if gain > _KIND_STANDARD_ERRORS * error:
+            chosen = path
     strength = chosen.strength()
     nearest = chosen.nearest(strength)
     steps = [
