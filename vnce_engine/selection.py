@@ -129,6 +129,7 @@ class _Path:
         """Return the path, standard errors being those of gaps to the `best` values of any."""
         return [
             PenaltyStep(
+                kind=self.kind,
                 strength=self.strengths[i],
                 criterion=float(value.mean()),
                 standard_error=_mean_and_error(best - value)[1],

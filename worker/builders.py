@@ -60,14 +60,14 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
             return TruncatedGaussianVNCE(
                 **common,
                 **_contrastive(estimator),
-                **_on_the_half_line(spec, estimator),
+                **_on_the_half_line(spec),
                 preset=estimator.preset.value,
             )
         case NceEstimatorSpec() as estimator:
             return TruncatedGaussianNCE(
                 **common,
                 **_contrastive(estimator),
-                **_on_the_half_line(spec, estimator),
+                **_on_the_half_line(spec),
                 imputation=estimator.imputation.value,
             )
         case MleEstimatorSpec() as estimator:
@@ -121,13 +121,10 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
             assert_never(unknown)
 
 
-def _on_the_half_line(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, Any]:
+def _on_the_half_line(spec: EstimationSpec) -> dict[str, Any]:
     """Return what VNCE and NCE of a truncated Gaussian have of their own."""
     assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
-    return {
-        "linear": spec.model.linear.value,
-        "positive_definite": estimator.positive_definite.value,
-    }
+    return {"linear": spec.model.linear.value}
 
 
 def _contrastive(estimator: ContrastiveSpec) -> dict[str, Any]:

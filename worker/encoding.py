@@ -182,6 +182,7 @@ def _penalty_read(
         strength=estimator.penalty_,
         path=[
             PenaltyStep(
+                kind=PenaltyKind(step.kind),
                 strength=step.strength,
                 criterion=finite(step.criterion),
                 standard_error=finite(step.standard_error),

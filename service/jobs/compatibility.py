@@ -30,7 +30,6 @@ from service.jobs.vocabulary import (
     Imputation,
     PenaltyChoice,
     PenaltyKind,
-    PositiveDefinite,
     Preset,
     Transform,
 )
@@ -38,6 +37,7 @@ from service.problems import ProblemItem
 
 # The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
 WEAKEST_SAFE_PENALTY = {
+    PenaltyKind.AUTO: 0.03,
     PenaltyKind.ADAPTIVE: 0.03,
     PenaltyKind.RIDGE: 0.03,
     PenaltyKind.CENTRED_RIDGE: 0.03,
@@ -149,11 +149,6 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
     if _is_paper(estimator):
         yield ProblemItem(
             message='Model "gaussian" has no preset but "default".', pointer="/estimator/preset"
-        )
-    if estimator.positive_definite is not PositiveDefinite.WARN:
-        yield ProblemItem(
-            message='K is always positive definite under model "gaussian"; leave "warn".',
-            pointer="/estimator/positive_definite",
         )
     if isinstance(estimator, NceEstimatorCreate) and estimator.imputation is Imputation.NOISE:
         yield ProblemItem(

@@ -49,6 +49,10 @@ class LinearTermRead(ResultModel):
 class PenaltyStep(ResultModel):
     """One strength that was tried."""
 
+    kind: PenaltyKind = Field(
+        description="Shape of the penalty: where `auto` was asked for, the path of `adaptive` is "
+        "listed first, then that of `centred-ridge`."
+    )
     strength: float = Field(gt=0, description="Strength, no unit.")
     criterion: float | None = Field(
         description="What the rule judges by: `held-out`, the mean objective per row held out "
@@ -66,8 +70,8 @@ class PenaltyStep(ResultModel):
         "in results of the first release.",
     )
     chosen: bool = Field(
-        description="Whether the rule chose this strength. `penalty.strength` says which one K "
-        "was fitted with."
+        description="Whether the rule chose this strength; `held-out` chooses a mean of several, "
+        "and this is the nearest. `penalty.strength` says which one K was fitted with."
     )
 
 
@@ -76,9 +80,8 @@ class PenaltyRead(ResultModel):
 
     kind: PenaltyKind = Field(description="Shape of the penalty that was asked for.")
     fitted_kind: PenaltyKind | None = Field(
-        description="Shape of the penalty that K was fitted with: `centred-ridge` where "
-        "`adaptive` was asked for and no interaction stands out. Null without a penalty, as for a "
-        "graph that `ebic` or `stability` chose."
+        description="Shape of the penalty that K was fitted with: of `auto`, `adaptive` or "
+        "`centred-ridge`. Null without a penalty, as for a graph that `ebic` or `stability` chose."
     )
     requested: PenaltyChoice | LassoChoice | float | None = Field(
         description="What the job asked for."

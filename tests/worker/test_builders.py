@@ -18,7 +18,6 @@ CONTRASTIVE = {
     "n_subsamples": 50,
     "inclusion_threshold": 0.9,
     "max_false_edges": 1.0,
-    "positive_definite": "barrier",
     "noise_ratio": 7,
     "noise_scale": 1.5,
     "noise_draws": "random",
@@ -99,6 +98,14 @@ def test_a_lasso_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     assert parameters == {**parameters, **COMMON, "penalty": penalty, "ebic_gamma": 0.0}
 
 
+@pytest.mark.parametrize("model", ["truncated-gaussian", "gaussian"])
+@pytest.mark.parametrize("kind", ["vnce", "nce"])
+def test_the_kind_of_penalty_is_open_unless_given(kind: str, model: str) -> None:
+    for given in ({}, {"penalty_kind": "auto"}, {"penalty_kind": "adaptive"}):
+        estimator = build_estimator(spec_of({"kind": model}, kind=kind, **given))
+        assert chosen(estimator)["penalty_kind"] == given.get("penalty_kind", "auto")
+
+
 @pytest.mark.parametrize("penalty", ["auto", None, 2.0])
 def test_a_penalty_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     assert chosen(build_estimator(spec_of(kind="vnce", penalty=penalty)))["penalty"] == penalty
@@ -110,10 +117,8 @@ def test_a_penalty_arrives_as_the_engine_takes_it(penalty: Any) -> None:
 def test_every_choice_of_a_contrastive_spec_reaches_the_estimator_of_a_gaussian(
     choices: dict[str, Any],
 ) -> None:
-    offered = {**CONTRASTIVE}
-    del offered["positive_definite"]
-    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices, **offered)))
-    expected = {**offered, **COMMON, "penalty": "auto"}
+    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices, **CONTRASTIVE)))
+    expected = {**CONTRASTIVE, **COMMON, "penalty": "auto"}
     assert parameters == {**parameters, **expected}
     assert parameters.get("imputation", "zero") == "zero"
 

@@ -23,6 +23,7 @@ from vnce_engine.comparators.gaussian_em import (
     observed_log_likelihoods,
 )
 from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus, PenaltyStep
 
@@ -234,7 +235,7 @@ def _path(
     best: int,
 ) -> tuple[PenaltyStep, ...]:
     return tuple(
-        PenaltyStep(lasso.strength, criterion, error, lasso.num_edges, chosen=i == best)
+        PenaltyStep(PenaltyKind.L1, lasso.strength, criterion, error, lasso.num_edges, i == best)
         for i, (lasso, criterion, error) in enumerate(zip(lassos, criteria, errors, strict=True))
     )
 

@@ -184,7 +184,7 @@ PenaltyShape = Annotated[
     typer.Option(
         "--penalty-kind",
         help="Shape of the penalty.",
-        show_default="adaptive",
+        show_default="auto for vnce and nce, adaptive for others",
         rich_help_panel=MODEL,
     ),
 ]

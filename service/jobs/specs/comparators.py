@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
-from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma, PenaltyShape
+from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
     Filling,
     LassoChoice,
@@ -35,6 +35,14 @@ Strength = Annotated[
 SmoothPenaltyKind = Annotated[
     Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE],
     Field(description="Shape of the penalty; these estimators have no `l1`."),
+]
+GivenPenaltyKind = Annotated[
+    Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE, PenaltyKind.L1],
+    Field(
+        description="Shape of the penalty: `adaptive` shrinks weak interactions more than strong "
+        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
+        "amount, so that weak ones are exactly zero."
+    ),
 ]
 Method = Annotated[
     LikelihoodMethod,
@@ -150,7 +158,7 @@ class PseudoLikelihoodEstimatorCreate(RequestModel):
     kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
     imputation: FillingName = Filling.GIBBS
     penalty: Strength = None
-    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
@@ -161,7 +169,7 @@ class PseudoLikelihoodEstimatorSpec(SpecModel):
     kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
     imputation: FillingName
     penalty: Strength
-    penalty_kind: PenaltyShape
+    penalty_kind: GivenPenaltyKind
     max_iter: MaxIter
     tol: Tolerance
 
@@ -173,7 +181,7 @@ class ScoreMatchingEstimatorCreate(RequestModel):
     imputation: FillingName = Filling.GIBBS
     weight: Weight = ScoreWeight.CAPPED
     penalty: Strength = None
-    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
@@ -185,7 +193,7 @@ class ScoreMatchingEstimatorSpec(SpecModel):
     imputation: FillingName
     weight: Weight
     penalty: Strength
-    penalty_kind: PenaltyShape
+    penalty_kind: GivenPenaltyKind
     max_iter: MaxIter
     tol: Tolerance
 

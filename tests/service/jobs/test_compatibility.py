@@ -155,7 +155,6 @@ def test_a_gaussian_takes_every_penalty_and_every_way_of_choosing(choices: dict[
     ("kind", "name", "value", "instead"),
     [
         ("vnce", "preset", "paper", '"default"'),
-        ("vnce", "positive_definite", "barrier", '"warn"'),
         ("nce", "imputation", "noise", '"mean", "zero" or "drop"'),
     ],
 )
