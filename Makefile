@@ -49,7 +49,7 @@ check: lint  ## format, lint, types, import contracts, fast tests
 test: lint  ## every test, with real servers
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-kernels: .venv/.dev  ## the engine's tests with the kernels of other processors, once each; an hour and more
+test-kernels: .venv/.dev  ## the engine's tests with the kernels of other processors, once each; about 40 minutes
 	@red=; for kernels in $(KERNELS); do \
 		echo "$$kernels"; \
 		env "$$kernels" $(BIN)/python -m pytest -q -n 2 --dist worksteal \
