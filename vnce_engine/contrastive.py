@@ -17,12 +17,10 @@ from vnce_engine.checks import (
 from vnce_engine.choice import Selection
 from vnce_engine.device import chosen_device
 from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
-from vnce_engine.network import ranked_edges
 from vnce_engine.network_estimator import NetworkEstimator
-from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.problem import NOISE_SCALES
-from vnce_engine.result import FitResult, FitWarning, Stability
+from vnce_engine.result import Stability
 from vnce_engine.stability import StabilityRule, has_bound
 
 # More are a slip: their memory, or their time, would not do.
@@ -130,16 +128,3 @@ class ContrastiveEstimator(NetworkEstimator):
             )
         for strength in self.penalties:
             check_positive("penalties", strength)
-
-    def _present(
-        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
-    ) -> None:
-        super()._present(result, observations, warnings)
-        self.stability_ = result.stability
-        if result.stability is not None:
-            self.edges_ = ranked_edges(
-                self.precision_,
-                observations.num_pairwise().numpy(),
-                self.edge_threshold,
-                result.stability.inclusion,
-            )

@@ -45,10 +45,9 @@ _PENALTY_SHARE = 0.7
 MESSAGES = {
     FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
     "standard errors.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled. "
-    "Try a larger `max_iter`, a stronger `penalty`, or a larger `tol`.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
-    "returned. Try a stronger `penalty` or a transform, and look for extreme values.",
+    "returned. Look for extreme values.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
@@ -215,7 +214,7 @@ class _Run(Generic[RowSampleT]):
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            progress.journal.watch(few_rows.holders)
+            progress.journal.watch(())
             linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
@@ -234,7 +233,6 @@ class _Run(Generic[RowSampleT]):
         # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
         if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
             setting = replace(setting, problem=few_rows)
-        progress.journal.watch(setting.problem.holders)
         grid = options.penalties or strengths(setting, progress)
         match options.selection:
             case Selection.HELD_OUT:

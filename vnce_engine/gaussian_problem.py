@@ -81,11 +81,6 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         order = torch.randperm(scaled.num_rows, generator=generator).to(device)
         return replace(problem, folds=problem._samples(order.tensor_split(num_folds)))
 
-    @property
-    def holders(self) -> tuple[()]:
-        """Nothing: q follows from the estimate."""
-        return ()
-
     def joined(self, samples: Sequence[GaussianSample]) -> GaussianSample:
         """Return samples of different rows as one."""
         return GaussianSample.joined(samples)

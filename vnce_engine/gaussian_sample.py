@@ -121,7 +121,7 @@ class GaussianSample:
         """Return the probability (n,) of being noise that each data row is given."""
         return torch.sigmoid(-self._all_logits(augmented)[:, 0])
 
-    def effective_sample_size(self, augmented: Tensor) -> float | None:
+    def effective_sample_size(self) -> float | None:
         """Return 1, as draws from the exact posterior all weigh the same; None without gaps."""
         return 1.0 if bool(self.patterns[self.pattern].any()) else None
 

@@ -8,7 +8,6 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from vnce_engine.journal import Holder
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
@@ -42,7 +41,7 @@ class RowSample(Sample, Protocol):
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the probability (n,) of being noise that each data row is given."""
 
-    def effective_sample_size(self, augmented: Tensor) -> float | None:
+    def effective_sample_size(self) -> float | None:
         """Return the mean share of the draws of missing cells that counts; None without any."""
 
 
@@ -134,11 +133,6 @@ class PreparedTable(ABC, Generic[RowSampleT]):
     def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
         return self.inverse_k0(linear)
-
-    @property
-    @abstractmethod
-    def holders(self) -> Sequence[Holder]:
-        """What fits to any of the folds change."""
 
     @abstractmethod
     def joined(self, samples: Sequence[RowSampleT]) -> RowSampleT:

@@ -25,9 +25,9 @@ from vnce_engine.result import Diagnostics, FitResult, FitStatus
 _MESSAGES = {
     **MESSAGES,
     FitStatus.CONVERGED: "A cycle no longer raised the objective.",
-    FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations before the "
-    "objective settled; with missing cells, whose draws are new every cycle, it normally does. "
-    "Look at the objective's path; try a larger `max_iter` or `preset='default'`.",
+    FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations, `max_iter`, "
+    "before the objective settled; with missing cells, whose draws are new every cycle, it "
+    "normally does. Look at the objective's path.",
 }
 
 

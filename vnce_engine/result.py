@@ -99,10 +99,13 @@ class Edge:
     source: int
     target: int
     precision: float
+    scaled_interaction: float
+    """-K_ij / sqrt(K_ii K_jj), by whose size pairs are ranked; there for any K."""
     partial_correlation: float
+    """The same as a correlation, from -1 to 1; NaN where K is not positive definite."""
     selected: bool
     """Whether the interaction is not zero and |partial correlation| reaches the threshold: a rule
-    for display, not a test."""
+    for display, not a test. No pair of an indefinite K is."""
     n_pairwise: int
     """Rows in which both variables were observed."""
     inclusion: float | None = None

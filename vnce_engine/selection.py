@@ -97,7 +97,7 @@ def choose_by_held_out_rows(
     folds = range(_HELD_OUT_FOLDS)
     held_out = [problem.folds[fold] for fold in folds]
     fits = [setting.cycles(setting.start(), progress) for _ in folds]
-    progress.journal.watch((*problem.holders, *fits))
+    progress.journal.watch(fits)
     values: list[Tensor] = []
     points: list[Tensor] = []
     has_settled = False

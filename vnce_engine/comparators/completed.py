@@ -28,9 +28,9 @@ FloatArray = NDArray[np.float64]
 _MAX_ROUNDS = 100
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
-    "for how far each column's imputed cells still moved. Try a larger `max_iter`, a `penalty`, or "
-    "leave out columns that are nearly functions of others.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
+    "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
+    "that are nearly functions of others may be behind it.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
@@ -100,7 +100,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         the column's mean; zero; or their rows left out.
     linear : "zero" or "free"
         Whether the linear term h is estimated.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows.
@@ -112,7 +112,9 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         Change in a round of a column's mean imputed value, averaged over rounds, in units of the
         column's root mean square, at which imputation has settled.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -124,22 +126,24 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         *,
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
@@ -165,23 +169,25 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         weight: Literal["capped", "square"] = "capped",
         linear: Literal["zero", "free"] = "zero",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
         self.weight = weight
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:
