@@ -42,8 +42,8 @@ class _CompletedEstimator(ComparatorEstimator):
     tol: float
 
     @abstractmethod
-    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
-        """Return complete rows (d, n) under the objective that is maximised."""
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        """Return complete rows (d, n) under the objective, for A of rows from `centre` (d,)."""
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return tuple(PenaltyKind)
@@ -57,7 +57,10 @@ class _CompletedEstimator(ComparatorEstimator):
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
         def fit(rows: FloatArray, start: Parameters, report: Report | None) -> Optimum:
-            sample = self._sample(torch.from_numpy(rows), progress)
+            cells = torch.from_numpy(rows)
+            centre = cells.mean(dim=1)
+            # Without h there is nothing that could move along.
+            sample = self._sample(cells, centre * table.free_linear, progress)
             return climb(sample, start, table, progress, report)
 
         return fit_completed(
@@ -143,8 +146,8 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
-    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
-        return PseudoLikelihood.of(rows)
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        return PseudoLikelihood.of(rows, centre)
 
 
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
@@ -191,5 +194,5 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         super()._check_parameters()
         check_choice("weight", self.weight, tuple(Weight))
 
-    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
-        return ScoreMatching.of(rows, Weight(self.weight), progress)
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        return ScoreMatching.of(rows, centre, Weight(self.weight), progress)
