@@ -27,6 +27,7 @@ from service.jobs.vocabulary import (
     CensoredRule,
     Filling,
     Imputation,
+    LinearChoice,
     PenaltyChoice,
     PenaltyKind,
     PositiveDefinite,
@@ -84,6 +85,8 @@ def _of_the_table(
     estimator = request.estimator
     if isinstance(estimator, ContrastiveCreate):
         yield from _of_the_penalty(estimator, width, rows)
+    else:
+        yield from _of_few_rows(request, width, rows)
     match request.estimator:
         case NceEstimatorCreate(imputation=Imputation.DROP):
             if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
@@ -179,6 +182,26 @@ def _of_the_penalty(estimator: ContrastiveCreate, width: int, rows: int) -> Iter
             "variables.",
             pointer="/estimator/penalty",
         )
+
+
+def _of_few_rows(request: EstimationJobCreate, width: int, rows: int) -> Iterator[ProblemItem]:
+    """Yield that a comparator needs a penalty; whether one is too weak the engine says."""
+    estimator, model = request.estimator, request.model
+    assert not isinstance(estimator, ContrastiveCreate)
+    has_mean = isinstance(model, GaussianModelCreate) or model.linear is LinearChoice.FREE
+    if rows >= width + has_mean or estimator.penalty is not None:
+        return
+    if isinstance(estimator, GaussianEmEstimatorCreate):
+        helps = 'set penalty to "ebic", "cv" or a number'
+    elif isinstance(estimator, ScoreMatchingEstimatorCreate):
+        helps = 'set penalty to 1 and penalty_kind to "ridge"'
+    else:
+        helps = "set penalty to 1"
+    yield ProblemItem(
+        message=f"With {width} variables and {rows} rows the estimates would be unbounded: "
+        f"{helps}, or use fewer variables.",
+        pointer="/estimator/penalty",
+    )
 
 
 def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:

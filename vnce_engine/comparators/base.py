@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.boundedness import Growth, refuse_few_rows
 from vnce_engine.checks import check_choice, check_number, check_range
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable, Shrinkage, present
 from vnce_engine.journal import Journal, name_of_fit
@@ -26,6 +27,9 @@ _SMALLEST = math.ulp(0.0)
 
 class ComparatorEstimator(NetworkEstimator):
     """A truncated Gaussian network, estimated by other means than telling data from noise."""
+
+    # Of the objective, where rows are too few to bound it.
+    _growth = Growth.LOGARITHMIC
 
     linear: str
     penalty: float | None
@@ -98,6 +102,7 @@ class ComparatorEstimator(NetworkEstimator):
             inverse_k0(scaled, self.linear),
             scaled.num_rows,
         )
+        refuse_few_rows(self.penalty, penalty, self._growth, has_mean=self.linear == "free")
         table = ScaledTable(
             scaled.to_array(), self.linear == "free", penalty, np.random.default_rng(seed)
         )

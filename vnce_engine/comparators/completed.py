@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.boundedness import Growth
 from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
 from vnce_engine.comparators.climb import CompleteSample, Optimum, Report, climb
@@ -155,6 +156,8 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
 
     All other parameters and the attributes are those of `TruncatedGaussianPseudoLikelihood`.
     """
+
+    _growth = Growth.LINEAR
 
     def __init__(
         self,
