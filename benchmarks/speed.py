@@ -182,7 +182,7 @@ def _paper() -> Any:
 
 
 def _natural() -> Any:
-    return TruncatedGaussianMLE(random_state=0)
+    return TruncatedGaussianMLE(linear="zero", random_state=0)
 
 
 def _against_lasso(

@@ -12,7 +12,7 @@ from service.jobs.specs.comparators import (
 from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
-from service.jobs.vocabulary import LassoChoice, LinearChoice, PenaltyChoice
+from service.jobs.vocabulary import LassoChoice, PenaltyChoice
 from vnce_engine import (
     GaussianNCE,
     GaussianVNCE,
@@ -48,7 +48,6 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         "edge_threshold": spec.edge_threshold,
         "random_state": spec.seed,
     }
-    linear = _decided(spec)
     match spec.estimator:
         case VnceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):
             return GaussianVNCE(**common, **_contrastive(estimator))
@@ -72,7 +71,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case MleEstimatorSpec() as estimator:
             return TruncatedGaussianMLE(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 method=estimator.method.value,
                 step_size=estimator.step_size,
                 **_penalty(estimator),
@@ -82,7 +81,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case ContrastiveDivergenceEstimatorSpec() as estimator:
             return TruncatedGaussianCD(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 persistent=estimator.persistent,
                 num_sweeps=estimator.n_sweeps,
                 step_size=estimator.step_size,
@@ -92,7 +91,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case PseudoLikelihoodEstimatorSpec() as estimator:
             return TruncatedGaussianPseudoLikelihood(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 imputation=estimator.imputation.value,
                 **_penalty(estimator),
                 max_iter=estimator.max_iter,
@@ -101,7 +100,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case ScoreMatchingEstimatorSpec() as estimator:
             return TruncatedGaussianScoreMatching(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 imputation=estimator.imputation.value,
                 weight=estimator.weight.value,
                 **_penalty(estimator),
@@ -122,9 +121,8 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
 
 def _on_the_half_line(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, Any]:
     """Return what VNCE and NCE of a truncated Gaussian have of their own."""
-    assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
     return {
-        "linear": spec.model.linear.value,
+        "linear": _linear(spec),
         "positive_definite": estimator.positive_definite.value,
     }
 
@@ -158,11 +156,10 @@ def _penalty(
     return {"penalty": estimator.penalty, "penalty_kind": estimator.penalty_kind.value}
 
 
-def _decided(spec: EstimationSpec) -> Literal["zero", "free"]:
-    """Return whether a comparator estimates the linear term."""
-    model = spec.model
-    is_free = isinstance(model, TruncatedGaussianModelSpec) and model.linear is LinearChoice.FREE
-    return "free" if is_free else "zero"
+def _linear(spec: EstimationSpec) -> Literal["auto", "zero", "free"]:
+    """Return whether the linear term of a truncated Gaussian is estimated."""
+    assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
+    return spec.model.linear.value
 
 
 def _plain(penalty: PenaltyChoice | float | None) -> float | Literal["auto"] | None:

@@ -43,7 +43,10 @@ class LinearTermRead(ResultModel):
     requested: LinearChoice = Field(description="What the job asked for.")
     choice: LinearChoice = Field(description="`free` or `zero`.")
     values: list[float] = Field(description="h, one number a variable; all 0 where left out.")
-    evidence: LinearEvidence | None = Field(description="Null when nothing was to be decided.")
+    evidence: LinearEvidence | None = Field(
+        description="Null when nothing was to be decided, and of a comparator where a variable "
+        "lies further from zero than any model without the term."
+    )
 
 
 class PenaltyStep(ResultModel):

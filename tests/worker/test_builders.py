@@ -80,7 +80,7 @@ def test_every_choice_of_a_comparator_reaches_it(
 ) -> None:
     parameters = chosen(build_estimator(spec_of(**choices)))
     wanted = {key: value for key, value in choices.items() if key not in ("kind", "n_sweeps")}
-    assert parameters == {**parameters, **wanted, **renamed, "random_state": 5, "linear": "zero"}
+    assert parameters == {**parameters, **wanted, **renamed, "random_state": 5, "linear": "auto"}
 
 
 def test_a_linear_term_that_was_asked_for_reaches_a_comparator() -> None:

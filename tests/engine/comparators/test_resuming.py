@@ -137,9 +137,9 @@ def test_a_search_over_all_rows_can_be_stopped_within(
     imputation: Literal["gibbs", "mean"], few: NDArray[np.float64]
 ) -> None:
     kept = Kept(3)
-    stopped = TruncatedGaussianPseudoLikelihood(imputation=imputation, random_state=7).fit(
-        few, on_step=kept
-    )
+    stopped = TruncatedGaussianPseudoLikelihood(
+        linear="zero", imputation=imputation, random_state=7
+    ).fit(few, on_step=kept)
     assert (stopped.status_, len(kept.stored)) == ("cancelled", 3)
     # Of a round of imputation nothing is kept before its end; a whole table's climb has a value.
     assert stopped.n_iter_ == {"gibbs": 0, "mean": 1}[imputation]
