@@ -5,6 +5,7 @@ from typing import Any, Literal, assert_never
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorSpec,
     MleEstimatorSpec,
     PseudoLikelihoodEstimatorSpec,
     ScoreMatchingEstimatorSpec,
@@ -26,6 +27,7 @@ from vnce_engine.comparators.estimators import (
     TruncatedGaussianScoreMatching,
 )
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
+from vnce_engine.comparators.gaussian_score_matching import GaussianScoreMatching
 
 Estimator = (
     GaussianNCE
@@ -37,6 +39,7 @@ Estimator = (
     | TruncatedGaussianPseudoLikelihood
     | TruncatedGaussianScoreMatching
     | GaussianEM
+    | GaussianScoreMatching
 )
 
 
@@ -112,6 +115,14 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
                 **common,
                 penalty=_lasso(estimator.penalty),
                 ebic_gamma=estimator.ebic_gamma,
+                max_iter=estimator.max_iter,
+                tol=estimator.tol,
+            )
+        case GaussianScoreMatchingEstimatorSpec() as estimator:
+            given = estimator.penalty
+            return GaussianScoreMatching(
+                **common,
+                penalty="cv" if isinstance(given, LassoChoice) else given,
                 max_iter=estimator.max_iter,
                 tol=estimator.tol,
             )

@@ -12,6 +12,7 @@ from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     GaussianEmEstimatorCreate,
+    GaussianScoreMatchingEstimatorCreate,
     MleEstimatorCreate,
     PseudoLikelihoodEstimatorCreate,
     ScoreMatchingEstimatorCreate,
@@ -43,6 +44,9 @@ WEAKEST_SAFE_PENALTY = {
     PenaltyKind.CENTRED_RIDGE: 0.03,
     PenaltyKind.L1: 0.001,
 }
+
+# The comparators of model `gaussian`, which estimate no other.
+_ON_THE_LINE = (GaussianEmEstimatorCreate, GaussianScoreMatchingEstimatorCreate)
 
 
 def num_parameters(num_variables: int) -> int:
@@ -115,6 +119,7 @@ def _of_the_table(
             | PseudoLikelihoodEstimatorCreate()
             | ScoreMatchingEstimatorCreate()
             | GaussianEmEstimatorCreate()
+            | GaussianScoreMatchingEstimatorCreate()
         ):
             pass
         case _ as unknown:
@@ -126,15 +131,15 @@ def _of_the_pair(request: EstimationJobCreate) -> Iterator[ProblemItem]:
     is_gaussian = isinstance(request.model, GaussianModelCreate)
     if is_gaussian and isinstance(request.estimator, ContrastiveCreate):
         yield from _beyond_gaussian(request.estimator)
-    elif is_gaussian and not isinstance(request.estimator, GaussianEmEstimatorCreate):
+    elif is_gaussian and not isinstance(request.estimator, _ON_THE_LINE):
         yield ProblemItem(
-            message='Model "gaussian" is estimated by "vnce", "nce" or "gaussian-em", not by '
-            f'"{request.estimator.kind}".',
+            message='Model "gaussian" is estimated by "vnce", "nce", "gaussian-em" or '
+            f'"gaussian-score-matching", not by "{request.estimator.kind}".',
             pointer="/estimator/kind",
         )
-    if not is_gaussian and isinstance(request.estimator, GaussianEmEstimatorCreate):
+    if not is_gaussian and isinstance(request.estimator, _ON_THE_LINE):
         yield ProblemItem(
-            message='Estimator "gaussian-em" estimates model "gaussian", not '
+            message=f'Estimator "{request.estimator.kind}" estimates model "gaussian", not '
             f'"{request.model.kind}".',
             pointer="/model/kind",
         )
@@ -193,6 +198,8 @@ def _of_few_rows(request: EstimationJobCreate, width: int, rows: int) -> Iterato
         return
     if isinstance(estimator, GaussianEmEstimatorCreate):
         helps = 'set penalty to "ebic", "cv" or a number'
+    elif isinstance(estimator, GaussianScoreMatchingEstimatorCreate):
+        helps = 'set penalty to "cv" or 1'
     elif isinstance(estimator, ScoreMatchingEstimatorCreate):
         helps = 'set penalty to 1 and penalty_kind to "ridge"'
     else:

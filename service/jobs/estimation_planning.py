@@ -45,6 +45,7 @@ _MEANING_OF_GAPS = {
     "contrastive-divergence": _AT_RANDOM,
     "pseudo-likelihood": _IMPUTED,
     "score-matching": _IMPUTED,
+    "gaussian-score-matching": _AT_RANDOM,
     "gaussian-em": "The result is valid if cells are missing at random.",
 }
 

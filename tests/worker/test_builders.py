@@ -9,7 +9,12 @@ from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from vnce_engine.base import TruncatedGaussianEstimator
 from worker.builders import Estimator, build_estimator
 
-ON_THE_LINE = [{"kind": "vnce"}, {"kind": "nce"}, {"kind": "gaussian-em"}]
+ON_THE_LINE = [
+    {"kind": "vnce"},
+    {"kind": "nce"},
+    {"kind": "gaussian-em"},
+    {"kind": "gaussian-score-matching"},
+]
 # Choices that are no defaults, by the names of the API and of the engine.
 CONTRASTIVE = {
     "penalty_kind": "l1",
@@ -93,6 +98,13 @@ def test_a_lasso_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     spec = spec_of({"kind": "gaussian"}, kind="gaussian-em", penalty=penalty, ebic_gamma=0.0)
     parameters = chosen(build_estimator(spec))
     assert (parameters["penalty"], parameters["ebic_gamma"]) == (penalty, 0.0)
+
+
+@pytest.mark.parametrize("penalty", [None, 0.1, "cv"])
+def test_a_ridge_of_score_matching_arrives_as_the_engine_takes_it(penalty: Any) -> None:
+    choices = {"kind": "gaussian-score-matching", "penalty": penalty, "tol": 1e-4, "max_iter": 7}
+    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices)))
+    assert (parameters["penalty"], parameters["tol"], parameters["max_iter"]) == (penalty, 1e-4, 7)
 
 
 @pytest.mark.parametrize("penalty", ["auto", None, 2.0])

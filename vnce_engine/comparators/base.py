@@ -20,7 +20,13 @@ from vnce_engine.comparators.linear_choice import (
     largest_distance,
 )
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.comparators.result import ComparatorFit, ScaledTable, Shrinkage, present
+from vnce_engine.comparators.result import (
+    ComparatorFit,
+    ScaledTable,
+    Shrinkage,
+    missing_completely_at_random,
+    present,
+)
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import NetworkEstimator
 from vnce_engine.observations import Observations
@@ -81,11 +87,7 @@ class ComparatorEstimator(NetworkEstimator):
 
     def _missing_warning(self, num_missing: int) -> FitWarning:
         """Return what a reader must know about missing cells."""
-        return FitWarning(
-            "missing-completely-at-random",
-            f"{num_missing} cells are missing: the estimates are valid if cells are missing "
-            "completely at random, whatever their own value and those of the other columns.",
-        )
+        return missing_completely_at_random(num_missing)
 
     def _check_parameters(self) -> None:
         check_choice("linear", self.linear, ("auto", "free", "zero"))

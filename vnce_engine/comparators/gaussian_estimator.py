@@ -1,6 +1,7 @@
 """Gaussian network by EM, and the graphical lasso on its covariance."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Self
@@ -64,7 +65,59 @@ class _Fit:
     choice: LassoChoice | None
 
 
-class GaussianEM(NetworkEstimator):
+class GaussianComparator(NetworkEstimator):
+    """A Gaussian network with a mean, `mean_`."""
+
+    _may_be_negative = True
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
+
+        `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
+        cancels. Come back to an interrupted fit of the same table, parameters and int for
+        `random_state` with `journal=Journal.load(stored)`, of `vnce_engine.journal`, where `stored`
+        is a step's `step.journal.dump()`: it goes on from there, to the same last bit.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
+
+    def impute(self, X: ArrayLike) -> FloatArray:
+        """Return X with missing cells at their mean given the observed cells of their row.
+
+        With a transform, at the transform's inverse of that mean. Observed cells stay the same to
+        the last bit.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        transform = Transform(self.transform_)
+        model = self._result.model
+        mean = torch.from_numpy(self.mean_)
+        filled = conditional_means(transform.forward(table), mean, model.precision)
+        if transform is not Transform.NONE:
+            # A normal may go below the transform's range, where its least value stands.
+            filled = transform.inverse(np.maximum(filled, 0))
+        return np.where(np.isnan(table), filled, table)
+
+    @abstractmethod
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        """Return the fit, and set `mean_`."""
+
+
+class GaussianEM(GaussianComparator):
     """Gaussian network from a table with holes, by maximum likelihood (EM), sparse on request.
 
     The model of a row, on all of ℝ^d, is N(mu, K⁻¹); missing cells have their exact conditional
@@ -108,8 +161,6 @@ class GaussianEM(NetworkEstimator):
     log likelihood of held-out rows, nats a row. `selection_` calls them "ebic" and "held-out".
     """
 
-    _may_be_negative = True
-
     def __init__(
         self,
         *,
@@ -128,42 +179,6 @@ class GaussianEM(NetworkEstimator):
         self.tol = tol
         self.random_state = random_state
         self.edge_threshold = edge_threshold
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        on_step: OnStep | None = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
-
-        `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
-        cancels. Come back to an interrupted fit of the same table, parameters and int for
-        `random_state` with `journal=Journal.load(stored)`, of `vnce_engine.journal`, where `stored`
-        is a step's `step.journal.dump()`: it goes on from there, to the same last bit.
-
-        Raises `ValueError` naming the parameter or the columns that do not fit.
-        """
-        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
-
-    def impute(self, X: ArrayLike) -> FloatArray:
-        """Return X with missing cells at their mean given the observed cells of their row.
-
-        With a transform, at the transform's inverse of that mean. Observed cells stay the same to
-        the last bit.
-        """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
-        transform = Transform(self.transform_)
-        model = self._result.model
-        mean = torch.from_numpy(self.mean_)
-        filled = conditional_means(transform.forward(table), mean, model.precision)
-        if transform is not Transform.NONE:
-            # A normal may go below the transform's range, where its least value stands.
-            filled = transform.inverse(np.maximum(filled, 0))
-        return np.where(np.isnan(table), filled, table)
 
     def _check_parameters(self) -> None:
         is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS

@@ -144,6 +144,15 @@ def present(
     )
 
 
+def missing_completely_at_random(num_missing: int) -> FitWarning:
+    """Return the warning of an estimator that so many missing cells do not bias."""
+    return FitWarning(
+        "missing-completely-at-random",
+        f"{num_missing} cells are missing: the estimates are valid if cells are missing "
+        "completely at random, whatever their own value and those of the other columns.",
+    )
+
+
 def _indefinite(smallest: float) -> FitWarning:
     return FitWarning(
         "not-positive-definite",

@@ -10,6 +10,8 @@ from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorCreate,
     GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorCreate,
+    GaussianScoreMatchingEstimatorSpec,
     MleEstimatorCreate,
     MleEstimatorSpec,
     PseudoLikelihoodEstimatorCreate,
@@ -52,7 +54,8 @@ EstimatorCreate = Annotated[
     | ContrastiveDivergenceEstimatorCreate
     | PseudoLikelihoodEstimatorCreate
     | ScoreMatchingEstimatorCreate
-    | GaussianEmEstimatorCreate,
+    | GaussianEmEstimatorCreate
+    | GaussianScoreMatchingEstimatorCreate,
     Field(discriminator="kind"),
 ]
 EstimatorSpec = Annotated[
@@ -62,7 +65,8 @@ EstimatorSpec = Annotated[
     | ContrastiveDivergenceEstimatorSpec
     | PseudoLikelihoodEstimatorSpec
     | ScoreMatchingEstimatorSpec
-    | GaussianEmEstimatorSpec,
+    | GaussianEmEstimatorSpec
+    | GaussianScoreMatchingEstimatorSpec,
     Field(discriminator="kind"),
 ]
 

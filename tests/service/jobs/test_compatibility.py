@@ -194,12 +194,13 @@ def test_dropping_incomplete_rows_needs_complete_ones() -> None:
         ("pseudo-likelihood", "set penalty to 1,"),
         ("score-matching", 'penalty_kind to "ridge"'),
         ("gaussian-em", '"ebic", "cv"'),
+        ("gaussian-score-matching", '"cv" or 1'),
     ],
 )
 def test_a_comparator_without_a_penalty_needs_as_many_rows_as_columns(
     kind: str, helps: str
 ) -> None:
-    model = {"kind": "gaussian" if kind == "gaussian-em" else "truncated-gaussian"}
+    model = {"kind": "gaussian" if kind.startswith("gaussian") else "truncated-gaussian"}
     header = ",".join(f"c{column}" for column in range(12))
     lines = [",".join(str((row + 1) * (j + 1) % 13) for j in range(12)) for row in range(8)]
     estimator = {"kind": kind}
