@@ -127,7 +127,7 @@ def surface(rate: float, _num_seeds: int) -> Iterator[Figure]:
         start = problem.start("zero")
         sample = problem.sample()
         penalty = problem.penalty(PENALTY, PenaltyKind.ADAPTIVE, "zero", problem.num_rows)
-        whole = Surface(sample, torch.zeros_like(start), penalty, problem.region("zero"))
+        whole = Surface(sample, penalty, problem.region("zero"))
         seconds = _fastest(lambda s=whole, a=start: s.at(a, Progress(None)))
         operations = sum(4 * block.work for block in sample.blocks)
         yield Figure(

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+from vnce_engine.information import upper_triangle
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,17 @@ class BarrierCurvature:
     def product(self, direction: Tensor) -> Tensor:
         """Return it times a symmetric `direction` (d, d)."""
         return self.weight * (self.inverse @ direction @ self.inverse)
+
+    def matrix(self) -> Tensor:
+        """Return it (p, p) for the entries of A, zero for those of h and c; see `information.py`.
+
+        With E the slope of K in such an entry it is weight tr(E K⁻¹ E' K⁻¹).
+        """
+        inverse = pad(self.inverse, (0, 1, 0, 1))
+        i, j = upper_triangle(len(inverse))
+        products = inverse[i][:, i] * inverse[j][:, j] + inverse[i][:, j] * inverse[j][:, i]
+        share = torch.where(i == j, 0.5, 1.0).to(inverse.dtype)
+        return products * torch.outer(share, share) * (2 * self.weight)
 
     def diagonal(self) -> Tensor:
         """Return its diagonal, one value (d, d) for each entry of K."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,8 +84,22 @@ def check_seed(name: str, value: object) -> None:
 
 
 def as_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return `values` as an array of its own; raise `ValueError` unless they are numbers."""
+    """Return `values` as an array of its own, NaN where masked.
+
+    Raises `ValueError` unless they are numbers.
+    """
     try:
+        if isinstance(values, np.ma.MaskedArray):
+            return filled(values)
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"`{name}` must hold numbers, got {shown(values)}: {error}") from error
+
+
+def filled(values: "np.ma.MaskedArray[Any, Any]") -> NDArray[np.float64]:
+    """Return a masked array's values as an array of its own, NaN where masked."""
+    # Masked cells may hold what is no number.
+    readable = np.where(np.ma.getmaskarray(values), 0, values.data)
+    numbers: NDArray[np.float64] = readable.astype(np.float64)
+    numbers[np.ma.getmaskarray(values)] = np.nan
+    return numbers

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from torch import Tensor
 
+from vnce_engine.penalty import PenaltyKind
 from vnce_engine.result import PenaltyStep, Stability
 
 
@@ -23,6 +24,8 @@ class PenaltyChoice:
     strength: float
     path: tuple[PenaltyStep, ...]
     augmented: Tensor
+    kind: PenaltyKind | None = None
+    """The kind of penalty that was chosen; None where that was not open."""
     graph: Tensor | None = None
     """bool (d, d): the graph to which the final fit, then without the penalty, is restricted."""
     stability: Stability | None = None

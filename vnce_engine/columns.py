@@ -1,17 +1,24 @@
 """What the columns of a table must be like, and what about them a reader should know."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.collinear import collinear_pairs, combinations
 from vnce_engine.result import FitWarning
+from vnce_engine.transforms import Transform
 
 FloatArray = NDArray[np.float64]
 
 # A column is nearly constant if fewer cells than this, or than this share, differ from its mode.
 _FEW_CELLS = 5
 _FEW_SHARE = 0.02
+# Observed cells that a column needs: with fewer, some pairs rest on a handful of rows, in which one
+# looks like a function of the other.
+_LEAST_CELLS = 10
+_ROWS_A_CELL = 50
 # Further above 0, in standard deviations, zero plays no part: no model without h describes such a
 # column, and the stochastic gradient's steps get nowhere.
 _FAR = 20.0
@@ -45,6 +52,33 @@ def refuse_unusable_columns(
     _refuse(extreme, names, f"Largest value beyond {_LARGEST:g} or its inverse in", estimator)
 
 
+def least_observed(num_rows: int) -> int:
+    """Return how many observed cells a column needs, of so many rows with something observed.
+
+    Never more than half of them, so that small tables with holes pass.
+    """
+    return min(max(_LEAST_CELLS, math.ceil(num_rows / _ROWS_A_CELL)), math.ceil(num_rows / 2))
+
+
+def refuse_rare_columns(
+    X: FloatArray, names: Sequence[str], estimator: str, min_observed: int | None
+) -> None:
+    """Raise `ValueError` naming the columns with fewer observed cells, and how many they have.
+
+    `min_observed` is None for `least_observed`.
+    """
+    observed = ~np.isnan(X)
+    num_rows = int(observed.any(axis=1).sum())
+    least = least_observed(num_rows) if min_observed is None else min_observed
+    counts = observed.sum(axis=0)
+    if (counts < least).any():
+        columns = [f"{names[int(j)]} ({counts[j]})" for j in np.flatnonzero(counts < least)]
+        raise ValueError(
+            f"Fewer than {least} of {num_rows} cells are observed in data passed to X in "
+            f"{estimator}: {listed(columns)}. Leave such columns out, or set `min_observed`."
+        )
+
+
 def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
     """Raise `ValueError` naming the columns with observed zeros, which the log-normal forbids."""
     counts = (X == 0).sum(axis=0)
@@ -57,9 +91,16 @@ def refuse_zeros(X: FloatArray, names: Sequence[str]) -> None:
 
 
 def column_warnings(
-    X: FloatArray, names: Sequence[str], *, may_be_negative: bool
+    X: FloatArray,
+    names: Sequence[str],
+    *,
+    may_be_negative: bool,
+    transform: Transform = Transform.NONE,
 ) -> list[FitWarning]:
-    """Return warnings about odd columns of a (transformed) table, and pairs never seen together."""
+    """Return warnings about odd columns of a table, and pairs never seen together.
+
+    X (n, d) is what `transform` has made of the data.
+    """
     warnings = []
     if not may_be_negative and (
         heavy_tailed := [names[int(j)] for j in np.flatnonzero(_is_heavy_tailed(X))]
@@ -68,7 +109,7 @@ def column_warnings(
             FitWarning(
                 "heavy-tailed-column",
                 f"The spread exceeds the mean in {listed(heavy_tailed)}: no truncated normal has "
-                "tails so heavy. Try a stronger transform, such as log1p.",
+                f"tails so heavy. {_lighter(X, transform)}",
                 tuple(heavy_tailed),
             )
         )
@@ -78,8 +119,7 @@ def column_warnings(
                 "far-from-zero-column",
                 f"The mean is more than {_FAR:g} standard deviations above 0 in {listed(far)}: "
                 "zero plays no part there. Only a model with a linear term describes such columns, "
-                "and stochastic gradients do not find it. Subtract a lower bound, or fit the model "
-                "that allows negative values.",
+                "and stochastic gradients do not find it.",
                 tuple(far),
             )
         )
@@ -88,7 +128,7 @@ def column_warnings(
             FitWarning(
                 "nearly-constant-column",
                 f"Nearly all observed values are equal in {listed(nearly_constant)}: their edges "
-                "rest on a handful of cells.",
+                "rest on a handful of cells. Leave them out, or do not read their edges.",
                 tuple(nearly_constant),
             )
         )
@@ -102,13 +142,36 @@ def column_warnings(
                 _names_in(duplicates, names),
             )
         )
+    pairs = [pair for pair in collinear_pairs(X) if pair not in duplicates]
+    if pairs:
+        warnings.append(
+            FitWarning(
+                "collinear-columns",
+                "Correlated by more than .9999 in absolute value: "
+                f"{listed([f'{names[i]} and {names[j]}' for i, j in pairs])}. What tells such "
+                "columns apart is little more than rounding: one of each pair should be left out.",
+                _names_in(pairs, names),
+            )
+        )
+    if made_up := combinations(X):
+        texts = [f"{names[j]} of {', '.join(names[i] for i in parts)}" for j, parts in made_up]
+        warnings.append(
+            FitWarning(
+                "linearly-dependent",
+                f"Linear combinations of other columns but for 1e-4 of their variance: "
+                f"{'; '.join(texts[:_MAX_NAMES])}. Partial correlations among them are near 1 or "
+                "-1, or mean nothing; one column of each combination should be left out.",
+                _names_in([(j, i) for j, parts in made_up for i in parts], names),
+            )
+        )
     if unseen := _pairs_never_seen(X):
         warnings.append(
             FitWarning(
                 "pair-never-observed",
                 "Never observed in the same row: "
                 f"{listed([f'{names[i]} and {names[j]}' for i, j in unseen])}. Their interaction "
-                "rests on the model and its penalty alone.",
+                "rests on the model and its penalty alone. Leave one of them out, or do not read "
+                "that edge.",
                 _names_in(unseen, names),
             )
         )
@@ -130,6 +193,17 @@ def _refuse(bad: ArrayLike, names: Sequence[str], rule: str, estimator: str) -> 
     if np.any(bad):
         columns = [names[int(j)] for j in np.flatnonzero(bad)]
         raise ValueError(f"{rule} X in {estimator}: {listed(columns)}")
+
+
+def _lighter(X: FloatArray, transform: Transform) -> str:
+    """Return which transform instead of the present one leaves no, or fewer, heavy tails."""
+    original = transform.inverse(X)
+    left = {other: int(_is_heavy_tailed(other.forward(original)).sum()) for other in Transform}
+    best = min(left, key=lambda other: left[other])  # of equals the weakest
+    if left[best] == left[transform]:
+        return "None of the transforms leaves fewer such columns."
+    remedy = "leaves none" if left[best] == 0 else f"leaves {left[best]}"
+    return f'Try `column_transform="{best}"`, which {remedy}.'
 
 
 def _is_heavy_tailed(X: FloatArray) -> NDArray[np.bool_]:

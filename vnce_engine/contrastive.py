@@ -17,12 +17,10 @@ from vnce_engine.checks import (
 from vnce_engine.choice import Selection
 from vnce_engine.device import chosen_device
 from vnce_engine.fit import AUTO, MAX_CYCLES, FitOptions
-from vnce_engine.network import ranked_edges
 from vnce_engine.network_estimator import NetworkEstimator
-from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.problem import NOISE_SCALES
-from vnce_engine.result import FitResult, FitWarning, Stability
+from vnce_engine.result import Stability
 from vnce_engine.stability import StabilityRule, has_bound
 
 # More are a slip: their memory, or their time, would not do.
@@ -53,7 +51,7 @@ class ContrastiveEstimator(NetworkEstimator):
     def _options(self) -> FitOptions:
         return FitOptions(
             penalty=self.penalty if isinstance(self.penalty, str | None) else float(self.penalty),
-            penalty_kind=PenaltyKind(self.penalty_kind),
+            penalty_kind=None if self.penalty_kind == AUTO else PenaltyKind(self.penalty_kind),
             penalties=None
             if self.penalties is None
             else tuple(sorted({float(strength) for strength in self.penalties}, reverse=True)),
@@ -71,7 +69,7 @@ class ContrastiveEstimator(NetworkEstimator):
         )
 
     def _check_parameters(self) -> None:
-        check_choice("penalty_kind", self.penalty_kind, tuple(PenaltyKind))
+        check_choice("penalty_kind", self.penalty_kind, (AUTO, *PenaltyKind))
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
         if self.penalty is not None and not self._is_auto():
             check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
@@ -130,16 +128,3 @@ class ContrastiveEstimator(NetworkEstimator):
             )
         for strength in self.penalties:
             check_positive("penalties", strength)
-
-    def _present(
-        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
-    ) -> None:
-        super()._present(result, observations, warnings)
-        self.stability_ = result.stability
-        if result.stability is not None:
-            self.edges_ = ranked_edges(
-                self.precision_,
-                observations.num_pairwise().numpy(),
-                self.edge_threshold,
-                result.stability.inclusion,
-            )

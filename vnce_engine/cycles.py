@@ -2,18 +2,16 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from vnce_engine.acceleration import Acceleration
 from vnce_engine.blocks import Block
 from vnce_engine.conjugate_gradients import STRICT_FORCING
 from vnce_engine.journal import RunEntry
-from vnce_engine.mean_field import complete
 from vnce_engine.newton import NewtonStep, newton_step
 from vnce_engine.penalty import Penalty
+from vnce_engine.posterior import complete
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
 from vnce_engine.result import FitStatus
@@ -21,9 +19,6 @@ from vnce_engine.sample import ContrastiveSample
 from vnce_engine.step_length import centred, column_units, scaled_change, standard_errors
 from vnce_engine.surface import Surface, SurfacePoint
 
-# q starts each cycle from the last one's means, so that one sweep keeps up with theta.
-_SWEEPS = 1
-_SWEEPS_FROM_AFAR = 10
 # Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
 # q matters to them only as a proposal, so that a slightly old one costs a little variance; and
 # twice as far in runs of a loose tolerance, which only compare or come near. Not under L1, where
@@ -45,14 +40,6 @@ _LARGEST_STEP = 0.0225
 _SMALLEST_SHARE = 0.3
 
 
-class _Control(NamedTuple):
-    """Control variates of some rows: -½ tr(A matrix) + constant."""
-
-    matrix: Tensor
-    """(d + 1, d + 1)"""
-    constant: Tensor
-
-
 class Cycles:
     """EM's state: A, the path of the objective, and the last point of the surface.
 
@@ -66,7 +53,7 @@ class Cycles:
         self.point: SurfacePoint | None = None
         self._progress = progress
         self._acceleration = Acceleration()
-        self._noise_control: tuple[Tensor, _Control] | None = None
+        self._noise_at: Tensor | None = None
         self._num_cycles = 0
 
     def run(
@@ -90,11 +77,12 @@ class Cycles:
                 return FitStatus(earlier.status)
         self._num_cycles = 0
         self._acceleration.change_map()
-        self._noise_control = None
+        self._noise_at = None
         if earlier is not None:
             self._num_cycles = earlier.num_cycles
             max_cycles = max(max_cycles - earlier.num_cycles, 1)
-            self._find_q_again(sample, earlier.noise_at)
+            self._noise_at = earlier.noise_at
+            self._complete(sample.noise, earlier.noise_at)
         status = self._cycle(sample, penalty, region, tolerance, max_cycles)
         self._note(status)
         return status
@@ -114,7 +102,7 @@ class Cycles:
             next_start=self._next,
             objective_path=tuple(self.objective_path),
             num_cycles=self._num_cycles,
-            noise_at=self.augmented if self._noise_control is None else self._noise_control[0],
+            noise_at=self.augmented if self._noise_at is None else self._noise_at,
             status=status,
         )
         self._progress.journal.note_run(entry)
@@ -141,9 +129,8 @@ class Cycles:
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
         for _ in range(max_cycles):
             start = self._next
-            control, constant = self._e_step(sample, start, stale)
-            surface = Surface(sample, control, penalty, region, constant)
-            point = surface.at(start, self._progress)
+            self._e_step(sample, start, stale)
+            point = Surface(sample, penalty, region).at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
                 self._retreat(accepted.augmented)
@@ -178,39 +165,18 @@ class Cycles:
         self._acceleration.restart()
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
-    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> _Control:
-        """Complete the rows by draws from q under `augmented`; return the control variates."""
-        if self._noise_control is None or self._is_stale(augmented, stale):
-            noise_control = self._complete(sample.noise, augmented, sample.nu)
-            self._noise_control = (augmented, noise_control)
-        _, noise = self._noise_control
-        data = self._complete(sample.data, augmented, sample.nu)
-        num_rows = sample.num_rows
-        return _Control(
-            (noise.matrix + data.matrix) / num_rows, (noise.constant + data.constant) / num_rows
-        )
+    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> None:
+        """Complete the rows by draws under `augmented`; noise rows only where theirs are stale."""
+        noise_at = self._noise_at
+        if noise_at is None or scaled_change(augmented - noise_at, augmented) > stale:
+            self._complete(sample.noise, augmented)
+            self._noise_at = augmented
+        self._complete(sample.data, augmented)
 
-    def _is_stale(self, augmented: Tensor, stale: float) -> bool:
-        assert self._noise_control is not None
-        completed_at, _ = self._noise_control
-        return scaled_change(augmented - completed_at, augmented) > stale
-
-    def _find_q_again(self, sample: ContrastiveSample, noise_at: Tensor) -> None:
-        """Bring q to where it was in an interrupted run; it starts from far away."""
-        control = self._complete(sample.noise, noise_at, sample.nu, _SWEEPS_FROM_AFAR)
-        self._noise_control = (noise_at, control)
-        self._complete(sample.data, self._next, sample.nu, _SWEEPS_FROM_AFAR)
-
-    def _complete(
-        self, blocks: Sequence[Block], augmented: Tensor, nu: float, num_sweeps: int = _SWEEPS
-    ) -> _Control:
-        control = _Control(torch.zeros_like(augmented), augmented.new_zeros(()))
+    def _complete(self, blocks: Sequence[Block], augmented: Tensor) -> None:
         for block in blocks:
             self._progress.spend(4 * block.work)
-            completion = complete(block, augmented, math.log(nu), num_sweeps)
-            control.matrix.add_(completion.control)
-            control.constant.add_(completion.constant)
-        return control
+            complete(block, augmented)
 
     def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:
         # Residuals of c, large beside the others, would drown them; c follows K and h at once.
@@ -234,9 +200,8 @@ class Cycles:
 
 
 def _centre(sample: ContrastiveSample, region: Region) -> Tensor:
-    """Return (d + 1,): the columns' means under q where h is free, 0 where it is not, and 1."""
-    sums = torch.stack([block.expected_rows(block.cells()).sum(dim=1) for block in sample.data])
-    centre = sums.sum(dim=0) / sample.num_rows
+    """Return (d + 1,): the completed columns' means where h is free, 0 where not, and 1."""
+    centre = sample.mean()
     if not region.has_linear:
         centre[:-1] = 0.0
     return centre

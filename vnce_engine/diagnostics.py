@@ -38,7 +38,7 @@ def diagnose(
     wrong = sample.wrong_probability(augmented)
     return Diagnostics(
         gradient_norm=math.nan if point is None else float(torch.linalg.norm(point.gradient)),
-        effective_sample_size=sample.effective_sample_size(augmented),
+        effective_sample_size=sample.effective_sample_size(),
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
         separated_share=separated_share(wrong),
@@ -73,7 +73,7 @@ def separated_share(wrong: Tensor) -> float:
 def numerical_warnings(
     diagnostics: Diagnostics, path: Sequence[PenaltyStep], observations: Observations
 ) -> tuple[FitWarning, ...]:
-    """Return what a reader must know about an estimate."""
+    """Return what a reader must know about an estimate; what to do is `advice.py`'s to say."""
     warnings = []
     if diagnostics.num_missing:
         warnings.append(
@@ -88,16 +88,17 @@ def numerical_warnings(
             FitWarning(
                 "not-positive-definite",
                 "The precision matrix is not positive definite (smallest eigenvalue of its scaled "
-                f"form {diagnostics.smallest_eigenvalue:.3g}): there is no parent Gaussian, and "
-                "the partial correlations are only scaled interactions. Try a stronger `penalty`.",
+                f"form {diagnostics.smallest_eigenvalue:.3g}): there is no parent Gaussian, so "
+                "that there are no partial correlations, and no pair is selected.",
             )
         )
     if diagnostics.largest_interaction > _LARGEST_INTERACTION:
         warnings.append(
             FitWarning(
                 "large-interaction",
-                f"The largest scaled interaction is {diagnostics.largest_interaction:.3g}, above "
-                f"{_LARGEST_INTERACTION:g}: the fit may be running away. Try a stronger `penalty`.",
+                "The largest interaction |K_ij| / sqrt(k0_i k0_j) of two columns, k0 what K_ii "
+                f"would be without any, is {diagnostics.largest_interaction:.3g}, above "
+                f"{_LARGEST_INTERACTION:g}.",
             )
         )
     warnings += overlap_warnings(diagnostics)
@@ -116,10 +117,6 @@ def is_separated(diagnostics: Diagnostics) -> bool:
 def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
     """Return warnings of noise that is too easily told from data, or of draws that q misplaces."""
     warnings = []
-    advice = (
-        "Try `noise_scale` nearer 1, a transform that brings columns nearer to truncated normals, "
-        "or a stronger `penalty`."
-    )
     if is_separated(diagnostics):
         warnings.append(
             FitWarning(
@@ -128,7 +125,7 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
                 f"{diagnostics.separated_share:.0%} of the rows are told from noise with "
                 "certainty (mean probability of the wrong class "
                 f"{diagnostics.mean_classification:.3g}). Any K and any c would do as well: do not "
-                f"read them as estimates. {advice}",
+                "read them as estimates.",
             )
         )
     elif diagnostics.mean_classification < _SMALLEST_CLASSIFICATION:
@@ -136,8 +133,7 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
             FitWarning(
                 "noise-told-apart",
                 "Noise is told apart from data with too much certainty (mean probability of the "
-                f"wrong class {diagnostics.mean_classification:.3g}): the estimates may run away. "
-                f"{advice}",
+                f"wrong class {diagnostics.mean_classification:.3g}): the estimates may run away.",
             )
         )
     share = diagnostics.effective_sample_size
@@ -146,41 +142,32 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
             FitWarning(
                 "uneven-latent-draws",
                 f"Draws of missing cells are worth only {share:.0%} of their number: the "
-                "distribution fitted to them is far from the model's. Try a stronger `penalty`, "
-                "or leave out rows that are nearly empty.",
+                "distribution fitted to them is far from the model's.",
             )
         )
     return warnings
 
 
-def grid_end_warnings(
-    path: Sequence[PenaltyStep], remedy: str = "let `penalties` go on to {} strengths"
-) -> list[FitWarning]:
-    """Return a warning if the chosen strength is the first or the last of its path.
-
-    `remedy` says how to go on to others, "larger" or "smaller".
-    """
+def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
+    """Return a warning if the chosen strength is the first or the last of its path."""
     chosen = next((i for i, step in enumerate(path) if step.chosen), None)
     if chosen not in (0, len(path) - 1) or not path:
         return []
     strength = path[chosen].strength
     if chosen == 0 and path[0].num_edges == 0:
-        advice = (
-            "No interaction is left there, so that a stronger one would change nothing. That does "
+        meaning = (
+            " No interaction is left there, so that a stronger one would change nothing. That does "
             "not show that there is no structure: a larger table may."
         )
     elif chosen == 0:
-        advice = (
-            f"A better one may lie beyond: {remedy.format('larger')}. Weak edges at this end do "
-            "not show that there is no structure."
-        )
+        meaning = " Weak edges at this end do not show that there is no structure."
     else:
-        advice = f"A better one may lie beyond: {remedy.format('smaller')}."
+        meaning = ""
     end = "strongest" if chosen == 0 else "weakest"
     return [
         FitWarning(
             "penalty-at-grid-end",
-            f"The chosen penalty {strength:g} is the {end} of {len(path)} on its path. {advice}",
+            f"The chosen penalty {strength:g} is the {end} of {len(path)} on its path.{meaning}",
         )
     ]
 
@@ -196,8 +183,7 @@ def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
         FitWarning(
             "choice-not-settled",
             f"None of the fits by which the {' and the '.join(unsettled)} was chosen had settled: "
-            "followed further, they might choose otherwise. Decide it yourself, or leave out "
-            "columns that are nearly functions of others.",
+            "followed further, they might choose otherwise.",
         )
     ]
 

@@ -55,9 +55,9 @@ def choose_by_ebic(
     """
     problem = setting.problem
     num_rows, num_columns = problem.num_rows, problem.num_columns
-    sample = problem.sample()
+    sample = problem.sample
     fit = setting.cycles(setting.start(), progress)
-    progress.journal.watch((*problem.holders, fit))
+    progress.journal.watch((fit,))
     steps: list[PenaltyStep] = []
     refits: list[Tensor] = []
     has_settled: list[bool] = []
@@ -70,7 +70,7 @@ def choose_by_ebic(
             break
         region = setting.region(graph_of(fit.augmented))
         refit = setting.cycles(region.project(fit.augmented), progress)
-        progress.journal.watch((*problem.holders, fit, refit))
+        progress.journal.watch((fit, refit))
         none = setting.penalty(None, num_rows)
         status = _run(refit, sample, none, region, _REFIT_TOLERANCE)
         has_settled.append(status is FitStatus.CONVERGED)
@@ -94,7 +94,7 @@ def choose_by_ebic(
         path[best].strength,
         path,
         refits[best],
-        graph_of(refits[best]),
+        graph=graph_of(refits[best]),
         is_settled=any(has_settled),
     )
 

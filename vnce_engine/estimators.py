@@ -32,23 +32,24 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     linear : "auto", "free" or "zero"
         Whether the linear term h is estimated; "zero" is the paper's model, and "auto" decides by
         the held-out objective ("free" where a column lies over 1,000 standard deviations above 0).
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K, h and c are those of the transformed columns.
     penalty : "auto", float or None
         Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
         switches it off, which needs more rows than parameters.
-    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
+    penalty_kind : "auto", "adaptive", "ridge", "centred-ridge" or "l1"
         "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion,
         "centred-ridge" towards their mean, and "l1" all by the same amount, so that weak ones are
-        exactly zero. Where `penalty="auto"` finds that no interaction stands out, the final fit of
-        "adaptive" is that of a centred ridge; a warning says so, and `penalty_kind_`.
+        exactly zero. "auto" is "adaptive" or, where held-out rows that choose the strength prefer
+        it, "centred-ridge"; `penalty_kind_` says which.
     penalties : sequence of float or None
         The strengths to choose from if `penalty="auto"`; None for a grid of the engine's own.
     selection : "held-out", "ebic" or "stability"
-        How `penalty="auto"` chooses. "held-out": the strongest penalty within 1.5 standard errors
-        of the best objective of held-out rows. The other two need `penalty_kind="l1"`; they choose
-        a graph and fit K to it without a penalty. "ebic": the graph of least extended Bayesian
-        information criterion. "stability": the edges on which most half-samples agree.
+        How `penalty="auto"` chooses. "held-out": the best objective of held-out rows, ten folds,
+        or rather a mean of the strengths that do about as well. The other two need
+        `penalty_kind="l1"`; they choose a graph and fit K to it without a penalty. "ebic": the
+        graph of least extended Bayesian information criterion. "stability": the edges on which
+        most half-samples agree.
     ebic_gamma : float
         Weight, from 0 to 1, of the number of possible graphs in the criterion; 0 is the BIC.
     n_subsamples : int
@@ -58,9 +59,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     max_false_edges : float
         The strength for "stability" is the weakest whose bound on the expected number of false
         edges is at most this.
-    positive_definite : "warn" or "barrier"
-        What is done about an indefinite K: a warning, or a barrier -log(det K)/n in the objective,
-        which rules it out.
     noise_ratio : int
         Noise rows a data row, nu; three times as many in the last cycles.
     noise_scale : float
@@ -72,13 +70,16 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         draws and a log-normal q, has its own stopping rule instead of `tol`, and takes "auto" to
         mean linear="zero" and penalty=None.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
     max_iter : int or None
         Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
     tol : float
         Change of K and h, columns scaled to K_ii = 1, at which a fit has converged; it also has
         where a step is shorter than 7.5 `tol`, and .0225 at most, standard errors of the
         parameters (root mean square).
+    min_observed : int or None
+        Observed cells that every column needs; None for 10 or 2 % of the rows that have any, if
+        that is more, but not more than half of them.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -93,11 +94,13 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         h; zero where `linear_choice_` is "zero".
     log_partition_ : float
         c, an estimate of the log of the normalising integral.
+    scaled_interaction_ : ndarray (d, d)
+        -K_ij / sqrt(K_ii K_jj), free of units, of any size where K is indefinite. Diagonal 1.
     partial_correlation_ : ndarray (d, d)
-        -K_ij / sqrt(K_ii K_jj): partial correlations of the parent (untruncated) Gaussian if K is
-        positive definite. Diagonal 1.
+        The same where K is positive definite: the partial correlations of the parent (untruncated)
+        Gaussian. Diagonal 1; NaN off it where K is indefinite, which has no parent Gaussian.
     edges_ : list of Edge
-        All pairs, the largest |partial correlation| first.
+        All pairs, the largest |scaled interaction| first; none is selected where K is indefinite.
     penalty_, penalty_kind_ : float and str, or None
         Strength and shape of the penalty that K was fitted with; None without one, as for a graph
         that "ebic" or "stability" chose.
@@ -119,28 +122,28 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self,
         *,
         linear: Literal["auto", "free", "zero"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
         n_subsamples: int = 100,
         inclusion_threshold: float = 0.75,
         max_false_edges: float = 2.0,
-        positive_definite: Literal["warn", "barrier"] = "warn",
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
         preset: Literal["default", "paper"] = "default",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -149,7 +152,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self.n_subsamples = n_subsamples
         self.inclusion_threshold = inclusion_threshold
         self.max_false_edges = max_false_edges
-        self.positive_definite = positive_definite
         self.noise_ratio = noise_ratio
         self.noise_scale = noise_scale
         self.noise_draws = noise_draws
@@ -157,6 +159,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 
@@ -191,7 +194,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
             ("penalty_kind", self.penalty_kind == "l1"),
             ("penalties", self.penalties is not None),
             ("selection", self.selection != "held-out"),
-            ("positive_definite", self.positive_definite != "warn"),
             ("noise_scale", self.noise_scale != 1),
             ("device", self.device != "cpu"),
         ):
@@ -235,28 +237,28 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         *,
         imputation: Literal["mean", "zero", "noise", "drop"] = "mean",
         linear: Literal["auto", "free", "zero"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
         n_subsamples: int = 100,
         inclusion_threshold: float = 0.75,
         max_false_edges: float = 2.0,
-        positive_definite: Literal["warn", "barrier"] = "warn",
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 3e-3,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.imputation = imputation
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -265,13 +267,13 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         self.n_subsamples = n_subsamples
         self.inclusion_threshold = inclusion_threshold
         self.max_false_edges = max_false_edges
-        self.positive_definite = positive_definite
         self.noise_ratio = noise_ratio
         self.noise_scale = noise_scale
         self.noise_draws = noise_draws
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 

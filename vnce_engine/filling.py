@@ -68,13 +68,17 @@ def complete_rows(observations: Observations) -> Observations:
 
 def not_modelled(imputation: str, num_missing: int) -> FitWarning:
     """Return the warning that so many cells were filled, or dropped, before the fit."""
-    was_dropped = imputation == Imputation.DROP
-    done = "left out with their rows" if was_dropped else f"filled ({imputation})"
-    return FitWarning(
-        "missing-cells-not-modelled",
-        f"{num_missing} missing cells were {done} before the fit: the estimates are biased by it, "
-        "the more the more cells are missing.",
-    )
+    if imputation == Imputation.DROP:
+        meaning = (
+            "left out with their rows before the fit: the estimates are valid if cells are missing "
+            "completely at random, and rest on complete rows alone."
+        )
+    else:
+        meaning = (
+            f"filled ({imputation}) before the fit: the estimates are biased by it, the more the "
+            "more cells are missing."
+        )
+    return FitWarning("missing-cells-not-modelled", f"{num_missing} missing cells were {meaning}")
 
 
 def fit_filled(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.boundedness import unbounded
+from vnce_engine.canonical import canonical_order
 from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.device import chosen_device
 from vnce_engine.diagnostics import (
@@ -23,16 +24,20 @@ from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.prepared import PreparedTable, RowSampleT
-from vnce_engine.problem import NUM_FOLDS, Problem, num_parameters
+from vnce_engine.problem import Problem, num_parameters
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.region import Region
-from vnce_engine.result import FitResult, FitStatus, FitWarning, LinearEvidence, Stability
+from vnce_engine.result import FitResult, FitStatus, LinearEvidence, Stability
 from vnce_engine.selection import choose_by_held_out_rows, choose_linear
 from vnce_engine.setting import Setting
 from vnce_engine.stability import StabilityRule, choose_by_stability
 
 AUTO = "auto"
+# log det K has this weight over n: that of two normal rows' likelihood.
+BARRIER_ROWS = 1.0
 MAX_CYCLES = 100
+# Kinds of penalty that held-out rows choose from unless one is asked for.
+_OPEN_KINDS = (PenaltyKind.ADAPTIVE, PenaltyKind.CENTRED_RIDGE)
 # The first part of the final fit, with less noise, need not be followed to the end.
 _ROUGH_TOLERANCE = 3e-2
 # Times that noise is brought nearer to the data, where that can be done; two are mostly enough.
@@ -46,10 +51,9 @@ _PENALTY_SHARE = 0.7
 MESSAGES = {
     FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
     "standard errors.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled. "
-    "Try a larger `max_iter`, a stronger `penalty`, or a larger `tol`.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
-    "returned. Try a stronger `penalty` or a transform, and look for extreme values.",
+    "returned. Look for extreme values.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
@@ -64,14 +68,15 @@ class FitOptions:
     """"auto", "free" or "zero"."""
     penalty: float | str | None = AUTO
     """A strength, None for none, or "auto"."""
-    penalty_kind: PenaltyKind = PenaltyKind.ADAPTIVE
+    penalty_kind: PenaltyKind | None = None
+    """None for the adaptive one, and a centred ridge where held-out rows prefer it."""
     penalties: tuple[float, ...] | None = None
     """The strengths to choose from, strong to weak; None for a grid of our own."""
     selection: Selection = Selection.HELD_OUT
     ebic_gamma: float = 0.5
     stability: StabilityRule = field(default_factory=StabilityRule)
-    barrier_rows: float = 0.0
-    """Rows that a barrier against an indefinite K is worth; 0 for none."""
+    barrier_rows: float = BARRIER_ROWS
+    """Rows that the barrier against an indefinite K is worth; 0 for none."""
     noise_ratio: int = 10
     noise_scale: float = 1.0
     noise_draws: str = "sobol"
@@ -79,12 +84,6 @@ class FitOptions:
     max_cycles: int = MAX_CYCLES
     device: str | torch.device = "cpu"
     """Where the fit works; all is drawn on the CPU, so that it does not change the numbers."""
-
-
-# Strengths of the adaptive penalty from which nothing stands out, the grid's two strongest, and the
-# strength of the centred ridge that then takes its place.
-_WEAK_FROM = 1.7
-_CENTRED_STRENGTH = 1.7
 
 
 def fit(
@@ -109,15 +108,15 @@ def fit(
     journal = journal or Journal()
     # It may go on on another device.
     journal.begin_fit(name_of_fit(observations, replace(options, device="cpu"), seed))
-    table, shift = observations, None
+    rows, columns = canonical_order(observations)
+    table, shift = observations.reordered(rows, columns), None
     if options.linear != "zero":
-        table, shift = lowered(observations)
+        table, shift = lowered(table)
     if shift is not None:
         options = replace(options, linear="free")
     generator = torch.Generator().manual_seed(seed)
     problem = Problem.prepare(
         table.to(chosen_device(options.device)),
-        num_folds(options),
         options.noise_ratio,
         options.noise_draws,
         generator,
@@ -125,14 +124,9 @@ def fit(
     )
     journal.move_to(problem.scale.device)
     result = fit_prepared(problem, table, options, Progress(on_step, journal))
-    if shift is None:
-        return result
-    return replace(result, model=result.model.with_columns_moved(shift))
-
-
-def num_folds(options: FitOptions) -> int:
-    """Return the number of parts that rows are dealt to: one where nothing is chosen by them."""
-    return NUM_FOLDS if AUTO in (options.linear, options.penalty) else 1
+    if shift is not None:
+        result = replace(result, model=result.model.with_columns_moved(shift))
+    return result.with_columns_reordered(torch.argsort(columns))
 
 
 def fit_prepared(
@@ -163,7 +157,7 @@ def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
     needed = num_parameters(observations.num_columns)
     if needed < num_rows:
         return
-    weakest = weakest_safe_strength(options.penalty_kind)
+    weakest = weakest_safe_strength(options.penalty_kind or PenaltyKind.ADAPTIVE)
     rule = f"at least {weakest:g} with {needed} parameters and {num_rows} rows"
     if isinstance(options.penalty, str):
         if options.penalties and min(options.penalties) < weakest:
@@ -181,13 +175,14 @@ class _Run(Generic[RowSampleT]):
         self._options = options
         self._progress = progress
         linear = "zero" if options.linear == AUTO else options.linear
-        self._setting = Setting(problem, linear, options.penalty_kind, options.barrier_rows)
+        kind = options.penalty_kind or PenaltyKind.ADAPTIVE
+        self._setting = Setting(problem, linear, kind, options.barrier_rows)
         self._linear_evidence: LinearEvidence | None = None
         self._strength = None if isinstance(options.penalty, str) else options.penalty
         self._choice: PenaltyChoice | None = None
         self._penalty: Penalty | None = None
         self._cycles = self._setting.cycles(self._setting.start(), progress)
-        self._sample = problem.sample()
+        self._sample = problem.sample
         self._noise_starts: list[int] = []
 
     def complete(self) -> FitStatus:
@@ -210,7 +205,7 @@ class _Run(Generic[RowSampleT]):
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            progress.journal.watch(few_rows.holders)
+            progress.journal.watch(())
             linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
@@ -221,6 +216,7 @@ class _Run(Generic[RowSampleT]):
             progress.enter("penalty", done, _PENALTY_SHARE)
             self._choice = self._choose(few_rows)
             self._strength, start = self._choice.strength, self._choice.augmented
+            self._setting = replace(self._setting, kind=self._choice.kind or self._setting.kind)
             done = _PENALTY_SHARE
         return start, done
 
@@ -229,11 +225,15 @@ class _Run(Generic[RowSampleT]):
         # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
         if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
             setting = replace(setting, problem=few_rows)
-        progress.journal.watch(setting.problem.holders)
+        if options.selection is Selection.HELD_OUT:
+            kinds = [options.penalty_kind] if options.penalty_kind else _OPEN_KINDS
+            grids = [
+                (kind, options.penalties or strengths(replace(setting, kind=kind), progress))
+                for kind in kinds
+            ]
+            return choose_by_held_out_rows(setting, grids, progress)
         grid = options.penalties or strengths(setting, progress)
         match options.selection:
-            case Selection.HELD_OUT:
-                return choose_by_held_out_rows(setting, grid, progress)
             case Selection.EBIC:
                 return choose_by_ebic(setting, grid, options.ebic_gamma, progress)
             case Selection.STABILITY:
@@ -242,7 +242,7 @@ class _Run(Generic[RowSampleT]):
                 assert_never(options.selection)
 
     def _estimate(self) -> FitStatus:
-        """Run the final fit, its last cycles with better noise."""
+        """Run the final fit, its last cycles with better noise and a relaxed penalty."""
         options = self._options
         problem = self._setting.problem
         penalty, region = self._penalty_and_region()
@@ -258,8 +258,9 @@ class _Run(Generic[RowSampleT]):
                 return FitStatus.MAX_ITERATIONS
             self._sample = problem.final_sample(self._cycles.augmented)
             self._noise_starts.append(len(self._cycles.objective_path))
+            relaxed = penalty.relaxed(self._cycles.augmented[:-1, :-1])
             status = self._cycles.run(
-                self._sample, penalty, region, options.tolerance, self._cycles_left()
+                self._sample, relaxed, region, options.tolerance, self._cycles_left()
             )
             if problem.is_noise_near(self._sample, self._cycles.augmented):
                 break
@@ -270,10 +271,6 @@ class _Run(Generic[RowSampleT]):
 
     def _penalty_and_region(self) -> tuple[Penalty, Region]:
         """Return those of the final fit, to a chosen graph without a penalty where that is safe."""
-        if self._interactions_are_weak():
-            self._setting = replace(self._setting, kind=PenaltyKind.CENTRED_RIDGE)
-            num_rows = self._setting.problem.num_rows
-            return self._setting.penalty(_CENTRED_STRENGTH, num_rows), self._setting.region()
         setting, num_rows = self._setting, self._setting.problem.num_rows
         graph = None if self._choice is None else self._choice.graph
         if graph is None:
@@ -282,23 +279,6 @@ class _Run(Generic[RowSampleT]):
         strength = None if needed < num_rows else weakest_safe_strength(PenaltyKind.RIDGE)
         ridge = replace(setting, kind=PenaltyKind.RIDGE)
         return ridge.penalty(strength, num_rows), ridge.region(graph)
-
-    def _interactions_are_weak(self) -> bool:
-        """Return whether held-out rows liked the strongest penalties: nothing stands out.
-
-        Then interactions are told apart better when they are shrunk towards their common mean than
-        towards zero (docs/decisions/0007). Measured without a linear term and on our own grid.
-        """
-        options, setting = self._options, self._setting
-        return (
-            options.penalty == AUTO
-            and options.penalties is None
-            and options.selection is Selection.HELD_OUT
-            and setting.kind is PenaltyKind.ADAPTIVE
-            and setting.linear == "zero"
-            and self._strength is not None
-            and self._strength >= _WEAK_FROM
-        )
 
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
@@ -326,7 +306,6 @@ class _Run(Generic[RowSampleT]):
             diagnostics=diagnostics,
             warnings=(
                 *numerical_warnings(diagnostics, path, observations),
-                *self._shape_warnings(),
                 *stability_warnings(stability),
                 *choice_warnings(self._unsettled()),
             ),
@@ -348,18 +327,4 @@ class _Run(Generic[RowSampleT]):
         return [
             *(["linear term"] if evidence is not None and not evidence.settled else []),
             *(["penalty"] if choice is not None and not choice.is_settled else []),
-        ]
-
-    def _shape_warnings(self) -> list[FitWarning]:
-        """Say that the final fit has another penalty than was asked for."""
-        if self._setting.kind is self._options.penalty_kind:
-            return []
-        return [
-            FitWarning(
-                "weak-interactions",
-                "Held-out rows chose the strongest penalties: no interaction stands out. K was "
-                f"therefore fitted with a ridge of strength {_CENTRED_STRENGTH:g} towards the "
-                "interactions' common mean, which ranks weak ones better. A fixed `penalty` keeps "
-                "the shape that was asked for.",
-            )
         ]

@@ -9,21 +9,21 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from vnce_engine.checks import check_choice
 from vnce_engine.contrastive import ContrastiveEstimator
 from vnce_engine.filling import Imputation, fit_filled
 from vnce_engine.gaussian_fit import fit_gaussian
+from vnce_engine.gaussian_imputation import impute_normal
 from vnce_engine.journal import Journal
 from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.progress import OnStep
 from vnce_engine.result import FitResult
+from vnce_engine.scores import likelihood_score
 from vnce_engine.transforms import Transform
-from vnce_engine.variational.gaussian import GaussianParameters, conditional
 
-# Quantiles of a missing cell's normal averaged for a mean on the data's own scale.
-_NUM_QUANTILES = 32
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
 
@@ -35,23 +35,31 @@ class _GaussianEstimator(ContrastiveEstimator):
     def impute(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return X with its missing cells at their mean given the observed ones of their row.
 
-        On X's own scale; observed cells stay the same to the last bit.
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        transform = Transform(self.transform_)
         model = self._result.model
-        parameters = GaussianParameters(model.precision, model.linear, model.log_partition)
-        cells = conditional(parameters, torch.from_numpy(transform.forward(table)))
-        if transform is Transform.NONE:
-            return np.where(np.isnan(table), cells.mean.numpy(), table)
-        covariance = torch.cholesky_inverse(cells.factor)
-        spread = covariance.diagonal(dim1=1, dim2=2).sqrt()[cells.pattern]
-        levels = (torch.arange(_NUM_QUANTILES, dtype=spread.dtype) + 0.5) / _NUM_QUANTILES
-        draws = cells.mean + spread * torch.special.ndtri(levels).view(-1, 1, 1)
-        # A normal may go below the transform's range, where its least value stands.
-        means = transform.inverse(draws.clamp(min=0).numpy()).mean(axis=0)
-        return np.where(np.isnan(table), means, table)
+        transform = Transform(self.column_transform_)
+        return impute_normal(self._mean(), model.precision, table, transform)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
+
+    def _mean(self) -> Tensor:
+        """Return K⁻¹ h (d,)."""
+        model = self._result.model
+        factor = torch.linalg.cholesky(model.precision)
+        return torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
 
     def fit(
         self,
@@ -90,13 +98,13 @@ class GaussianVNCE(_GaussianEstimator):
 
     Parameters
     ----------
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; all but "none" need them non-negative.
     penalty : "auto", float or None
         Strength of a penalty on interactions, as it is for 1000 rows: "auto" chooses it by
         `selection`, None switches it off, which needs more rows than parameters and tends to
         maximum likelihood.
-    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
+    penalty_kind : "auto", "adaptive", "ridge", "centred-ridge" or "l1"
     penalties : sequence of float or None
     selection : "held-out", "ebic" or "stability"
     ebic_gamma : float
@@ -112,11 +120,13 @@ class GaussianVNCE(_GaussianEstimator):
     noise_draws : "sobol" or "random"
         Evenly spread or independent noise.
     random_state : int, Generator, RandomState or None
-        Seed of the noise; the same int gives the same result.
+        Seed of the noise; the same int, 0 unless given, gives the same result. None draws one.
     max_iter : int or None
         Newton steps of the final fit at most: 100 if None.
     tol : float
         Largest step in K and h, columns scaled to K_ii = 1, at which the fit has converged.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
     device : "auto", "cpu" or "cuda"
@@ -130,9 +140,9 @@ class GaussianVNCE(_GaussianEstimator):
     def __init__(
         self,
         *,
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
@@ -142,13 +152,14 @@ class GaussianVNCE(_GaussianEstimator):
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 1e-5,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -163,6 +174,7 @@ class GaussianVNCE(_GaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 
@@ -193,9 +205,9 @@ class GaussianNCE(_GaussianEstimator):
         self,
         *,
         imputation: Literal["mean", "zero", "drop"] = "mean",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
         penalties: Sequence[float] | None = None,
         selection: Literal["held-out", "ebic", "stability"] = "held-out",
         ebic_gamma: float = 0.5,
@@ -205,14 +217,15 @@ class GaussianNCE(_GaussianEstimator):
         noise_ratio: int = 10,
         noise_scale: float = 1.0,
         noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
         max_iter: int | None = None,
         tol: float = 1e-5,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
         device: Literal["auto", "cpu", "cuda"] = "cpu",
     ) -> None:
         self.imputation = imputation
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.penalties = penalties
@@ -227,6 +240,7 @@ class GaussianNCE(_GaussianEstimator):
         self.random_state = random_state
         self.max_iter = max_iter
         self.tol = tol
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
         self.device = device
 

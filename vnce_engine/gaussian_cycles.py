@@ -2,7 +2,6 @@
 
 import math
 
-import torch
 from torch import Tensor
 
 from vnce_engine.gaussian_sample import GaussianSample, normalised, of_possible_spread
@@ -52,7 +51,7 @@ class GaussianCycles:
             if earlier.status is not None:
                 self._progress.journal.note_run(earlier)
                 return FitStatus(earlier.status)
-        surface = Surface(sample, torch.zeros_like(self.augmented), penalty, region)
+        surface = Surface(sample, penalty, region)
         status = self._climb(surface, tolerance, max(max_cycles - self._num_cycles, 1))
         self._note(status)
         return status

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import torch
 
+from vnce_engine.canonical import canonical_order
 from vnce_engine.device import chosen_device
-from vnce_engine.fit import FitOptions, fit_prepared, num_folds, refuse_unbounded
+from vnce_engine.fit import FitOptions, fit_prepared, refuse_unbounded
 from vnce_engine.gaussian_problem import GaussianProblem
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.observations import Observations
@@ -32,13 +33,14 @@ def fit_gaussian(
     journal = journal or Journal()
     choices = ("gaussian", replace(options, device="cpu"))
     journal.begin_fit(name_of_fit(observations, choices, seed))
+    rows, columns = canonical_order(observations)
     problem = GaussianProblem.prepare(
-        observations.to(chosen_device(options.device)),
-        num_folds(options),
+        observations.reordered(rows, columns).to(chosen_device(options.device)),
         options.noise_ratio,
         options.noise_draws,
         torch.Generator().manual_seed(seed),
         options.noise_scale,
     )
     journal.move_to(problem.scale.device)
-    return fit_prepared(problem, observations, options, Progress(on_step, journal))
+    result = fit_prepared(problem, observations, options, Progress(on_step, journal))
+    return result.with_columns_reordered(torch.argsort(columns))

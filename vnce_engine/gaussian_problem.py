@@ -1,6 +1,6 @@
 """A table of any sign made ready for fitting a Gaussian: standardised columns, Gaussian noise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -47,62 +47,50 @@ class GaussianProblem(PreparedTable[GaussianSample]):
     new_points: Callable[[], Callable[[int], Tensor]]
     """Makes a new source of uniforms (n, d) for noise."""
     points: Callable[[int], Tensor]
-    """The source that the folds have taken the first of."""
+    """The source that `sample` has taken the first of."""
 
     @classmethod
     def prepare(
         cls,
         observations: Observations,
-        num_folds: int,
         noise_ratio: int,
         noise_draws: str,
         generator: torch.Generator,
         noise_scale: float = 1.0,
     ) -> "GaussianProblem":
-        """Standardise the columns, draw independent noise; rows are dealt to folds at random."""
+        """Standardise the columns, and draw independent noise."""
         scaled, mean, scale = standardised_columns(observations)
         patterns, pattern = torch.unique(~scaled.observed, dim=0, return_inverse=True)
         device = scale.device
         new_points = partial(noise_points, scaled.num_columns, noise_draws, generator, device)
-        problem = cls(
+        noise, points = normalised(_independent(scale), noise_scale), new_points()
+        rows = torch.arange(scaled.num_rows, device=device)
+        return cls(
             observations=scaled,
             scale=scale,
-            folds=(),
+            sample=_sample(scaled, rows, pattern, patterns, noise, noise_ratio, points),
             generator=generator,
             mean=mean,
             pattern=pattern,
             patterns=patterns,
-            noise=normalised(_independent(scale), noise_scale),
+            noise=noise,
             noise_ratio=noise_ratio,
             noise_scale=noise_scale,
             new_points=new_points,
-            points=new_points(),
+            points=points,
         )
-        order = torch.randperm(scaled.num_rows, generator=generator).to(device)
-        return replace(problem, folds=problem._samples(order.tensor_split(num_folds)))
-
-    @property
-    def holders(self) -> tuple[()]:
-        """Nothing: q follows from the estimate."""
-        return ()
-
-    def joined(self, samples: Sequence[GaussianSample]) -> GaussianSample:
-        """Return samples of different rows as one."""
-        return GaussianSample.joined(samples)
 
     def subsample(self, rows: Tensor) -> GaussianSample:
-        """Return the given rows alone, int64 (r,), against new noise as much as each fold has."""
-        uniforms = self.points(self.noise_ratio * len(rows))
-        factor = torch.linalg.cholesky(self.noise.precision)
-        standard = torch.special.ndtri(uniforms).mT
-        mean = torch.cholesky_solve(self.noise.linear.unsqueeze(1), factor)
-        noise = mean + torch.linalg.solve_triangular(factor.mT, standard, upper=True)
-        noise = noise.mT.view(self.noise_ratio, len(rows), -1).transpose(0, 1)
-        observed = self.observations.observed[rows].unsqueeze(1)
-        values = torch.cat([self.observations.values[rows].unsqueeze(1), noise * observed], dim=1)
-        pattern = self.pattern[rows]
-        log_noise = log_density(self.noise.augmented(), values, pattern, self.patterns)
-        return GaussianSample(values, log_noise, rows, pattern, self.patterns)
+        """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""
+        return _sample(
+            self.observations,
+            rows,
+            self.pattern,
+            self.patterns,
+            self.noise,
+            self.noise_ratio,
+            self.points,
+        )
 
     def with_at_most(self, num_rows: int) -> "GaussianProblem":
         """Return the problem of so many of the rows, taken at random, in the same units."""
@@ -121,17 +109,16 @@ class GaussianProblem(PreparedTable[GaussianSample]):
             pattern=pattern,
             patterns=patterns,
         )
-        folds = torch.arange(num_rows, device=self.scale.device).tensor_split(len(self.folds))
-        return replace(part, folds=part._samples(folds))
+        return replace(part, sample=part.subsample(torch.arange(num_rows, device=rows.device)))
 
     def final_sample(self, augmented: Tensor) -> GaussianSample:
-        """Return all folds together, against the Gaussian that has been found so far."""
+        """Return all rows, against the Gaussian that has been found so far."""
         nearer = replace(
             self,
             noise=normalised(of_possible_spread(augmented), self.noise_scale),
             points=self.new_points(),
         )
-        return nearer.joined(nearer._samples([fold.owner for fold in self.folds]))
+        return nearer.subsample(self.sample.owner)
 
     def is_noise_near(self, sample: GaussianSample, augmented: Tensor) -> bool:
         """Return whether data rows are taken for noise about as often as the best noise has them.
@@ -167,8 +154,27 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         log_partition = stretched.log_partition + mean @ (stretched.linear + 0.5 * shift)
         return TruncatedGaussian(stretched.precision, stretched.linear + shift, log_partition)
 
-    def _samples(self, folds: Sequence[Tensor]) -> tuple[GaussianSample, ...]:
-        return tuple(self.subsample(rows) for rows in folds)
+
+def _sample(
+    scaled: Observations,
+    rows: Tensor,
+    pattern: Tensor,
+    patterns: Tensor,
+    noise: TruncatedGaussian,
+    noise_ratio: int,
+    points: Callable[[int], Tensor],
+) -> GaussianSample:
+    uniforms = points(noise_ratio * len(rows))
+    factor = torch.linalg.cholesky(noise.precision)
+    standard = torch.special.ndtri(uniforms).mT
+    mean = torch.cholesky_solve(noise.linear.unsqueeze(1), factor)
+    drawn = mean + torch.linalg.solve_triangular(factor.mT, standard, upper=True)
+    drawn = drawn.mT.view(noise_ratio, len(rows), -1).transpose(0, 1)
+    observed = scaled.observed[rows].unsqueeze(1)
+    values = torch.cat([scaled.values[rows].unsqueeze(1), drawn * observed], dim=1)
+    own = pattern[rows]
+    log_noise = log_density(noise.augmented(), values, own, patterns)
+    return GaussianSample(values, log_noise, rows, own, patterns)
 
 
 def standardised_columns(observations: Observations) -> tuple[Observations, Tensor, Tensor]:

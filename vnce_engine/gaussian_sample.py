@@ -7,7 +7,7 @@ needs E a aᵀ alone.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
 from vnce_engine.barrier import is_positive_definite
+from vnce_engine.information import statistics, upper_triangle
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.penalty import PenaltyCurvature
 from vnce_engine.progress import Progress
@@ -44,17 +45,6 @@ class GaussianSample:
     """int64 (n,): the pattern of missing cells of each data row."""
     patterns: Tensor
     """bool (number of patterns, d): True where missing."""
-
-    @classmethod
-    def joined(cls, samples: Sequence["GaussianSample"]) -> "GaussianSample":
-        """Join samples of different rows of one table."""
-        return cls(
-            torch.cat([sample.values for sample in samples]),
-            torch.cat([sample.log_noise for sample in samples]),
-            torch.cat([sample.owner for sample in samples]),
-            torch.cat([sample.pattern for sample in samples]),
-            samples[0].patterns,
-        )
 
     @property
     def num_rows(self) -> int:
@@ -111,17 +101,45 @@ class GaussianSample:
             patterns.append(self.pattern[rows])
         return GaussianCurvature(parts, penalty, is_free, patterns, posterior.covariance)
 
-    def held_out_objective(self, augmented: Tensor, num_rows: int) -> Tensor:
+    def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of the objective (num_rows,), 0 where it is not in here."""
         logits = self._all_logits(augmented)
         shares = logsigmoid(_signs(logits) * logits).sum(dim=1)
         return augmented.new_zeros(num_rows).index_add_(0, self.owner, shares)
 
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return sum (1 - h) T Tᵀ (p, p) over the data rows; see `information.py`."""
+        posterior = _Posterior.of(augmented, self.patterns)
+        size = len(augmented) * (len(augmented) + 1) // 2
+        total = augmented.new_zeros(size, size)
+        i, j = upper_triangle(len(augmented))
+        spread = pad(posterior.covariance, (0, 1, 0, 1))[:, i, j]
+        spread[:, i == j] *= 0.5
+        for rows in self._blocks():
+            data = self.values[rows, :1]
+            completed = posterior.completed(data, self.pattern[rows])
+            log_phi = posterior.log_phi(completed, self.pattern[rows])
+            logits = log_phi[:, 0] - self.log_noise[rows, 0] - math.log(self.nu)
+            means = statistics(completed[:, 0].mT) - spread[self.pattern[rows]].mT
+            total.addmm_(means * torch.sigmoid(-logits), means.mT)
+        return total
+
+    def select(self, is_kept: Tensor) -> "GaussianSample":
+        """Return some data rows, bool by row of the table, and their noise."""
+        kept = is_kept[self.owner]
+        return GaussianSample(
+            self.values[kept],
+            self.log_noise[kept],
+            self.owner[kept],
+            self.pattern[kept],
+            self.patterns,
+        )
+
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the probability (n,) of being noise that each data row is given."""
         return torch.sigmoid(-self._all_logits(augmented)[:, 0])
 
-    def effective_sample_size(self, augmented: Tensor) -> float | None:
+    def effective_sample_size(self) -> float | None:
         """Return 1, as draws from the exact posterior all weigh the same; None without gaps."""
         return 1.0 if bool(self.patterns[self.pattern].any()) else None
 

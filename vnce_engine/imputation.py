@@ -1,13 +1,17 @@
 """Filling the holes of a table by its own fitted model."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine import truncated_normal
-from vnce_engine.blocks import BLOCK_WIDTH, Block
-from vnce_engine.mean_field import sweep
+from vnce_engine.blocks import BLOCK_WIDTH
+from vnce_engine.cell_means import TruncatedCells
+from vnce_engine.mean_field import IncompleteRows, sweep
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.transforms import Transform
@@ -17,8 +21,6 @@ from vnce_engine.transforms import Transform
 _TOLERANCE = 1e-8
 _FAR = 1000.0
 _MAX_SWEEPS = 200
-# Quantiles of q averaged for a mean on the data's own scale.
-_NUM_QUANTILES = 32
 
 
 def impute(
@@ -31,38 +33,51 @@ def impute(
     cells are returned as they are, to the last bit.
     """
     observations = Observations.from_array(transform.forward(X))
+    filled = np.array(X, dtype=np.float64)
+    for cells in missing_cells(model, observations, ceiling):
+        means = transform.mean_before(cells.distribution)
+        filled[cells.row.numpy(), cells.coordinate.numpy()] = means
+    return filled
+
+
+class MissingCells(NamedTuple):
+    """Some missing cells (p,) of a table, and q."""
+
+    row: Tensor
+    coordinate: Tensor
+    distribution: TruncatedCells
+
+
+def missing_cells(
+    model: TruncatedGaussian, observations: Observations, ceiling: Tensor
+) -> Iterator[MissingCells]:
+    """Yield q, the mean-field approximation given the observed cells of each row, in parts."""
     scale = model.precision.diagonal().rsqrt()
     augmented = model.with_columns_scaled(1 / scale).augmented()
-    filled = np.array(X, dtype=np.float64)
     for rows in torch.arange(observations.num_rows).split(BLOCK_WIDTH):
-        block = _block(
+        block = _incomplete(
             observations.values[rows] / scale,
             observations.observed[rows],
             augmented,
             ceiling / scale,
         )
         mu = _settle(block, augmented)
-        cells = _means_before(transform, block.cell_mean, mu, scale[block.coordinate])
-        filled[rows[block.column].numpy(), block.coordinate.numpy()] = cells
-    return filled
+        # With K_ii scaled to 1, so is sigma.
+        unit = scale[block.coordinate]
+        distribution = TruncatedCells(unit * mu, unit)
+        yield MissingCells(rows[block.column], block.coordinate, distribution)
 
 
-def _block(values: Tensor, observed: Tensor, augmented: Tensor, ceiling: Tensor) -> Block:
-    """Return a block for sweeps alone; q starts without interactions, where K_ii = 1."""
+def _incomplete(
+    values: Tensor, observed: Tensor, augmented: Tensor, ceiling: Tensor
+) -> IncompleteRows:
+    """Return rows for sweeps; q starts without interactions, where K_ii = 1."""
     linear = -augmented[:-1, -1]
-    return Block.of_rows(
-        values,
-        observed,
-        column_mean=truncated_normal.moments(linear, torch.ones_like(linear))[0],
-        ceiling=ceiling,
-        is_noise=False,
-        uniforms=values.new_empty(1, 0),
-        owner=torch.arange(len(values)),
-        log_noise=values.new_zeros(len(values)),
-    )
+    mean = truncated_normal.moments(linear, torch.ones_like(linear))[0]
+    return IncompleteRows.of(values, observed, mean, ceiling)
 
 
-def _settle(block: Block, augmented: Tensor) -> Tensor:
+def _settle(block: IncompleteRows, augmented: Tensor) -> Tensor:
     """Sweep until the means stay where they are; return mu (p,) of q's factors."""
     for _ in range(_MAX_SWEEPS):
         before = block.cell_mean.clone()
@@ -70,15 +85,3 @@ def _settle(block: Block, augmented: Tensor) -> Tensor:
         if not ((block.cell_mean - before).abs() > _TOLERANCE * before.clamp(max=_FAR)).any():
             break
     return mu
-
-
-def _means_before(
-    transform: Transform, mean: Tensor, mu: Tensor, scale: Tensor
-) -> NDArray[np.float64]:
-    """Return the means (p,) of cells before the transform, from q after it, K_ii scaled to 1."""
-    if transform is Transform.NONE:
-        return (scale * mean).numpy()
-    levels = (torch.arange(_NUM_QUANTILES, dtype=mu.dtype) + 0.5) / _NUM_QUANTILES
-    draws = scale * truncated_normal.quantile(levels.unsqueeze(1), mu, torch.ones_like(mu))
-    means: NDArray[np.float64] = transform.inverse(draws.numpy()).mean(axis=0)
-    return means

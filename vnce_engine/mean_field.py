@@ -1,9 +1,9 @@
-"""The E-step: a product of univariate truncated normals fitted to each row's missing cells.
+"""The mean-field approximation of missing cells: a product of univariate truncated normals.
 
 For a truncated Gaussian model the best factor of one missing cell, the others' means m given, is
 the truncated normal with sigma² = 1 / K_ii and mu = (h_i - sum_{j != i} K_ij m_j) / K_ii. A sweep
-sets each factor in turn. It raises the evidence lower bound, which is the VNCE bound in the limit
-of small class probability (Rhodes and Gutmann, 2019, Theorem 1); J_VNCE itself may fall a little.
+sets each factor in turn, which raises the evidence lower bound. Its means serve to impute cells;
+its spreads, which leave out how cells depend on one another, do not serve to estimate K.
 
 An indefinite K may have no integral over a row's missing cells, and sweeps would then carry their
 means to infinity. So mu is held at a ceiling, twice the column's largest observed value: the bound
@@ -12,19 +12,17 @@ holds for every q, and a proper posterior does not reach there.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.special import erfc, ndtri
+from torch.special import erfc
 
-from vnce_engine import truncated_normal
-from vnce_engine.blocks import Block, Cells
 from vnce_engine.observations import Observations
-from vnce_engine.symmetric_products import quadratics
 
 # Beyond this alpha = -mu / sigma erfc is about to underflow. A mean is taken from three levels of
-# its continued fraction there, right to 1e-8, and draws from `truncated_normal`.
+# its continued fraction there, right to 1e-8.
 _TAIL_ALPHA = 30.0
 # How far beyond the largest observed value of its column q's mu may go.
 _CEILING_FACTOR = 2.0
@@ -32,21 +30,53 @@ _CEILING_FACTOR = 2.0
 _GROUP = 24
 
 
+@dataclass
+class IncompleteRows:
+    """b rows and the means under q of their missing cells, packed coordinate by coordinate."""
+
+    rows: Tensor
+    """(d + 1, b): the rows transposed, anything where a cell is missing; the last line is 1."""
+    coordinate: Tensor
+    """int64 (p,), ascending: the coordinate of each missing cell."""
+    column: Tensor
+    """int64 (p,): the row of each missing cell."""
+    counts: list[int]
+    """Missing cells of each of the d coordinates."""
+    cell_mean: Tensor
+    """(p,): a sweep starts from it and overwrites it."""
+    ceiling: Tensor
+    """(d,): q's mu goes no higher, so that no mean runs away."""
+
+    @classmethod
+    def of(
+        cls, values: Tensor, observed: Tensor, column_mean: Tensor, ceiling: Tensor
+    ) -> "IncompleteRows":
+        """Return rows `values` (b, d); q's means start at `column_mean` (d,)."""
+        coordinate, column = (~observed.mT).nonzero(as_tuple=True)
+        return cls(
+            rows=torch.nn.functional.pad(values.mT, (0, 0, 0, 1), value=1.0),
+            coordinate=coordinate,
+            column=column,
+            counts=(~observed).sum(dim=0).tolist(),
+            cell_mean=column_mean[coordinate],
+            ceiling=ceiling,
+        )
+
+    @property
+    def place(self) -> Tensor:
+        """int64 (p,): where the missing cells are in the rows, flattened."""
+        return self.coordinate * self.rows.shape[1] + self.column
+
+
 class Factors(NamedTuple):
     """q: a normal truncated to [0, inf) for each missing cell, independent given the row."""
 
-    rows: Tensor
-    """(d + 1, b): the rows, missing cells at their means."""
     mean: Tensor
     """(p,): the missing cells' means alone."""
     alpha: Tensor
     """(p,): -mu / sigma."""
     sigma: Tensor
     """(p,): standard deviation of the parent normal."""
-    tail: Tensor
-    """(p,): erfc(alpha / √2), twice the parent's mass of [0, inf); of no use in the far tail."""
-    place: Cells
-    """Where the missing cells are."""
 
     @property
     def mu(self) -> Tensor:
@@ -81,86 +111,42 @@ class _Group(NamedTuple):
 _StandardMean = Callable[[Tensor, Tensor, Tensor], None]
 
 
-class Completion(NamedTuple):
-    """What an E-step says about one block besides what it wrote into it."""
-
-    control: Tensor
-    """(d + 1, d + 1): sum over rows of slope * (E_q[a aᵀ] - the draws' mean of a aᵀ)."""
-    constant: Tensor
-    """The same sum, a scalar, of the log ratio's other part, -log q - log noise."""
-    slope: Tensor
-    """(b,): the derivative of each row's term at its mean log ratio."""
-    expected_log_ratio: Tensor
-    """(b,): E_q[log ratio] at the theta of the E-step."""
-
-    def row_control(self, log_ratio: Tensor) -> Tensor:
-        """Return (b,): slope * (E_q[log ratio] - the draws' mean), at the theta of the E-step.
-
-        `log_ratio` (k, b) has those of the draws.
-        """
-        return self.slope * (self.expected_log_ratio - log_ratio.mean(dim=0))
-
-
 def ceiling(observations: Observations) -> Tensor:
     """Return how high q's mu may go in each column (d,)."""
     return _CEILING_FACTOR * observations.values.max(dim=0).values
 
 
-def complete(block: Block, augmented: Tensor, log_nu: float, num_sweeps: int) -> Completion:
-    """Fit q to the block's missing cells under `augmented`, draw them, return control variates.
-
-    The slope of a row is the derivative of its term log sigma(±(log ratio - log nu)) at the mean
-    log ratio under q, hence free of the draws: slope times (exact minus sampled) has mean zero and
-    takes the draws' first-order error out of the objective.
-    """
-    if not block.cell_mean.numel():
-        block.log_ratio_offset.copy_(-block.log_noise)
-        zeros = block.log_noise.new_zeros
-        rows = zeros(block.num_rows)
-        return Completion(zeros(augmented.shape), zeros(()), rows, rows)
-    factors = sweep(block, augmented, num_sweeps)
-    place = factors.place
-    excess, log_mass = _draw(block.uniforms, factors)
-    block.fill(place, excess * factors.sigma)
-    # log q is log_normaliser - ½ (z - mu)² / sigma² in every cell, and likewise in expectation.
-    log_normaliser = log_mass.add_(_log_root(augmented).index_select(0, place.coordinate))
-    normaliser = _sum_by_row(block, place, log_normaliser) - block.log_noise
-    squared = excess.add_(factors.alpha).square_()
-    block.log_ratio_offset.copy_(normaliser + 0.5 * _sum_by_row(block, place, squared))
-    return _control_variates(block, augmented, log_nu, factors, normaliser)
-
-
-def sweep(block: Block, augmented: Tensor, num_sweeps: int) -> Factors:
-    """Fit q by `num_sweeps` sweeps, from the means it has; write its means into the block."""
-    factors = _swept(block, augmented, num_sweeps, _mean_near)
+def sweep(table: IncompleteRows, augmented: Tensor, num_sweeps: int) -> Factors:
+    """Fit q by `num_sweeps` sweeps, from the means it has; write its means into the table."""
+    factors = _swept(table, augmented, num_sweeps, _mean_near)
     if factors.reaches_tail():
-        factors = _swept(block, augmented, num_sweeps, _mean_anywhere)
-    block.cell_mean.copy_(factors.mean)
+        factors = _swept(table, augmented, num_sweeps, _mean_anywhere)
+    table.cell_mean.copy_(factors.mean)
     return factors
 
 
 def _swept(
-    block: Block, augmented: Tensor, num_sweeps: int, standard_mean: _StandardMean
+    table: IncompleteRows, augmented: Tensor, num_sweeps: int, standard_mean: _StandardMean
 ) -> Factors:
     """Return q after `num_sweeps` sweeps, group by group of columns."""
-    place = block.cells()
-    rows = block.expected_rows(place)
-    scaled_alpha, tail, mean = rows.new_empty(3, len(place.flat))
+    place, coordinate = table.place, table.coordinate
+    rows = table.rows.clone()
+    rows.view(-1).scatter_(0, place, table.cell_mean)
+    scaled_alpha, tail, mean = rows.new_empty(3, len(place))
     root = augmented.diagonal().rsqrt()
     # A row of this times the others' means is the cell's alpha / √2.
     field = augmented * (math.sqrt(0.5) * root).unsqueeze(1)
     field.diagonal().zero_()
-    lowest = (block.ceiling * (-math.sqrt(0.5) / root[:-1])).index_select(0, place.coordinate)
-    sigma = root.index_select(0, place.coordinate)
+    lowest = (table.ceiling * (-math.sqrt(0.5) / root[:-1])).index_select(0, coordinate)
+    sigma = root.index_select(0, coordinate)
     columns = _columns_at_once(augmented[:-1, :-1])
-    sizes = [sum(block.counts[part]) for part in columns]
-    cells = (place.flat, lowest, sigma, scaled_alpha, tail, mean)
-    parts = (tensor.split(sizes) for tensor in cells)
+    sizes = [sum(table.counts[part]) for part in columns]
+    parts = (part.split(sizes) for part in (place, lowest, sigma, scaled_alpha, tail, mean))
     groups = [_Group(*group) for group in zip(columns, *parts, strict=True)]
     for _ in range(num_sweeps):
         for group in groups:
             _set_at_once(group, field, rows, standard_mean)
-    return Factors(rows, mean, scaled_alpha.mul_(math.sqrt(2)), sigma, tail, place)
+    return Factors(mean, scaled_alpha.mul_(math.sqrt(2)), sigma)
 
 
 def _set_at_once(group: _Group, field: Tensor, rows: Tensor, standard_mean: _StandardMean) -> None:
@@ -215,64 +201,3 @@ def _mean_anywhere(scaled_alpha: Tensor, out: Tensor, tail: Tensor) -> None:
     alpha = math.sqrt(2) * scaled_alpha
     far = alpha.clamp(min=_TAIL_ALPHA)
     out.copy_(torch.where(alpha > _TAIL_ALPHA, 1 / (far + 2 / (far + 3 / far)), out))
-
-
-def _draw(uniforms: Tensor, factors: Factors) -> tuple[Tensor, Tensor]:
-    """Return draws (k, p) from q in units of sigma, and its log masses (p,).
-
-    The upper tail serves all uniforms: where it rounds to 1, seven sigmas below the mean, a draw
-    loses digits, which does not matter because log q is taken at the draw as it is.
-    """
-    alpha = factors.alpha
-    if factors.reaches_tail():
-        mu, sigma = -alpha, torch.ones_like(alpha)
-        return truncated_normal.quantile(uniforms, mu, sigma), truncated_normal.log_mass(mu, sigma)
-    mass = 0.5 * factors.tail
-    distance: Tensor = ndtri((1 - uniforms).mul_(mass))
-    return distance.neg_().sub_(alpha).clamp_(min=0), mass.log_()
-
-
-def _log_root(augmented: Tensor) -> Tensor:
-    """Return ½ log(2 pi sigma²) of each coordinate (d + 1,)."""
-    return 0.5 * (math.log(2 * math.pi) - augmented.diagonal().log())
-
-
-def _control_variates(
-    block: Block, augmented: Tensor, log_nu: float, factors: Factors, normaliser: Tensor
-) -> Completion:
-    """Return the control variates, given the log normaliser of q less log noise (b,)."""
-    rows, mean, alpha, sigma, _, place = factors
-    # In units of sigma, with hazard = mean - mu: the variance is 1 - mean * hazard, and
-    # E (z - mu)² - variance, which enters the expected log ratio, is hazard².
-    standard_mean = mean / sigma
-    hazard = alpha + standard_mean
-    variance = standard_mean.mul_(hazard).neg_().add_(1).clamp_(min=0).mul_(sigma).mul_(sigma)
-    # The log ratio's part without theta, in expectation, but for ½ variance / sigma² of each cell.
-    offset = normaliser + 0.5 * _sum_by_row(block, place, hazard.square_())
-    expected = offset - 0.5 * quadratics(augmented, rows)
-    slope = (
-        -torch.sigmoid(expected - log_nu) if block.is_noise else torch.sigmoid(log_nu - expected)
-    )
-    # m mᵀ - z zᵀ is the symmetric part of (m - z)(m + z)ᵀ.
-    means = rows.unsqueeze(1)
-    difference = (means - block.draws).mul_(slope).flatten(1)
-    control = difference @ (means + block.draws).flatten(1).mT / block.num_draws
-    control = 0.5 * (control + control.mT)
-    variances = torch.zeros_like(rows).view(-1).scatter_(0, place.flat, variance).view_as(rows)
-    weighted_variances = variances @ slope
-    control.diagonal().add_(weighted_variances)
-    constant = slope @ (offset - block.log_ratio_offset.mean(dim=0))
-    constant = constant + 0.5 * (weighted_variances @ augmented.diagonal())
-    return Completion(control, constant, slope, expected)
-
-
-def log_ratios(block: Block, augmented: Tensor) -> Tensor:
-    """Return log phi - log q - log noise (k, b) of the block's draws under `augmented`."""
-    quadratic = quadratics(augmented, block.flat_draws).view(block.num_draws, -1)
-    return torch.sub(block.log_ratio_offset, quadratic, alpha=0.5)
-
-
-def _sum_by_row(block: Block, place: Cells, cells: Tensor) -> Tensor:
-    """Sum packed cells (..., p) into their rows (..., b)."""
-    total = cells.new_zeros(*cells.shape[:-1], block.num_rows)
-    return total.index_add_(-1, place.column, cells)

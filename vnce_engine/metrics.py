@@ -18,15 +18,16 @@ class EdgeScore(StrEnum):
     """What ranks the pairs; a larger score means that an edge is more likely.
 
     The signed scores look for one sign of association only, and for opposite ones: a positive
-    K_ij is a negative partial correlation. `PRECISION` is the paper's rule ("an element of K less
+    K_ij is a negative scaled interaction. `PRECISION` is the paper's rule ("an element of K less
     than the threshold is no edge"), made for its simulated graphs, whose K_ij are all positive;
-    `PARTIAL_CORRELATION` ranks positive association first and puts those same edges last.
+    `SCALED_INTERACTION` ranks positive association first and puts those same edges last.
+    All four exist for an indefinite K too.
     """
 
     ABS_PRECISION = "abs_precision"
     PRECISION = "precision"
-    ABS_PARTIAL_CORRELATION = "abs_partial_correlation"
-    PARTIAL_CORRELATION = "partial_correlation"
+    ABS_SCALED_INTERACTION = "abs_scaled_interaction"
+    SCALED_INTERACTION = "scaled_interaction"
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,11 @@ class EdgeROC:
     num_edges: int
 
 
-def partial_correlation(precision: ArrayLike) -> FloatArray:
+def scaled_interaction(precision: ArrayLike) -> FloatArray:
     """Return -K_ij / sqrt(K_ii K_jj) off the diagonal and 1 on it; exactly symmetric if K is.
+
+    Free of the columns' units, and there for any K. Where K is positive definite these are the
+    partial correlations of the parent Gaussian; where it is not they may be of any size.
 
     Raises `ValueError` if a diagonal entry is not positive.
     """
@@ -59,9 +63,21 @@ def partial_correlation(precision: ArrayLike) -> FloatArray:
         raise ValueError(f"`precision` must have a positive diagonal, got {diagonal.min()}")
     # The product of roots, not the root of the product, which may overflow or underflow.
     scale = np.sqrt(diagonal)
-    correlation: FloatArray = -matrix / np.outer(scale, scale)
-    np.fill_diagonal(correlation, 1.0)
-    return correlation
+    interaction: FloatArray = -matrix / np.outer(scale, scale)
+    np.fill_diagonal(interaction, 1.0)
+    return interaction
+
+
+def partial_correlation(interaction: FloatArray, *, is_positive_definite: bool) -> FloatArray:
+    """Return the partial correlations of the scaled interactions (d, d) of a K; diagonal 1.
+
+    NaN off the diagonal where K is not positive definite: without a parent Gaussian there are
+    none. Others are within [-1, 1], beyond which rounding may have taken those of a nearly
+    singular K.
+    """
+    if is_positive_definite:
+        return interaction.clip(-1.0, 1.0)
+    return np.where(np.eye(len(interaction), dtype=bool), 1.0, np.nan)
 
 
 def edge_scores(precision: ArrayLike, score: EdgeScore) -> FloatArray:
@@ -72,10 +88,10 @@ def edge_scores(precision: ArrayLike, score: EdgeScore) -> FloatArray:
             return np.abs(matrix)
         case EdgeScore.PRECISION:
             return matrix
-        case EdgeScore.ABS_PARTIAL_CORRELATION:
-            return np.abs(partial_correlation(matrix))
-        case EdgeScore.PARTIAL_CORRELATION:
-            return partial_correlation(matrix)
+        case EdgeScore.ABS_SCALED_INTERACTION:
+            return np.abs(scaled_interaction(matrix))
+        case EdgeScore.SCALED_INTERACTION:
+            return scaled_interaction(matrix)
         case _:
             assert_never(score)
 

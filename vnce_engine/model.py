@@ -47,6 +47,11 @@ class TruncatedGaussian:
         log_partition = self.log_partition + shift @ (self.linear + 0.5 * moved)
         return TruncatedGaussian(self.precision, self.linear + moved, log_partition)
 
+    def with_columns_reordered(self, order: Tensor) -> "TruncatedGaussian":
+        """Return the density of x[order], int64 (d,), when this is the density of x."""
+        precision = self.precision[order][:, order].contiguous()
+        return TruncatedGaussian(precision, self.linear[order], self.log_partition)
+
     def with_columns_scaled(self, scale: Tensor) -> "TruncatedGaussian":
         """Return the density of x * scale when this is the density of x; `scale` is (d,) > 0."""
         # One factor for each pair, so that K stays exactly symmetric.

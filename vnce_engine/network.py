@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from vnce_engine.metrics import partial_correlation
+from vnce_engine.metrics import partial_correlation, scaled_interaction
 from vnce_engine.result import Edge
 
 
@@ -12,20 +12,25 @@ def ranked_edges(
     num_pairwise: NDArray[np.int64],
     threshold: float,
     inclusion: NDArray[np.float64] | None = None,
+    *,
+    is_positive_definite: bool,
 ) -> list[Edge]:
-    """Return all pairs of variables, the largest |partial correlation| first.
+    """Return all pairs of variables, the largest |scaled interaction| first.
 
-    Ties keep the order of the columns. An edge is selected from `threshold` on, unless its
-    interaction is exactly zero. `inclusion` (d, d) is the share of half-samples with each edge.
+    Ties keep the order of the columns. An edge is selected if its |partial correlation| is at least
+    `threshold`, unless its interaction is exactly zero; of an indefinite K, which has no partial
+    correlations, none is. `inclusion` (d, d) is the share of half-samples with each edge.
     """
-    correlation = partial_correlation(precision)
+    interaction = scaled_interaction(precision)
+    correlation = partial_correlation(interaction, is_positive_definite=is_positive_definite)
     rows, columns = np.triu_indices(len(precision), k=1)
-    order = np.argsort(-np.abs(correlation[rows, columns]), kind="stable")
+    order = np.argsort(-np.abs(interaction[rows, columns]), kind="stable")
     return [
         Edge(
             source=int(i),
             target=int(j),
             precision=float(precision[i, j]),
+            scaled_interaction=float(interaction[i, j]),
             partial_correlation=float(correlation[i, j]),
             selected=bool(precision[i, j] != 0 and abs(correlation[i, j]) >= threshold),
             n_pairwise=int(num_pairwise[i, j]),

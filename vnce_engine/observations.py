@@ -90,6 +90,10 @@ class Observations:
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
         return zip(self.values.split(_PART_ROWS), self.observed.split(_PART_ROWS), strict=True)
 
+    def reordered(self, rows: Tensor, columns: Tensor) -> "Observations":
+        """Return the table with its rows, int64 (n,), and columns, int64 (d,), in another order."""
+        return Observations(self.values[rows][:, columns], self.observed[rows][:, columns])
+
     def to(self, device: torch.device) -> "Observations":
         """Return the table on a device."""
         return Observations(self.values.to(device), self.observed.to(device))

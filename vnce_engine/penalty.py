@@ -4,22 +4,30 @@ They act on the scaled interactions kappa_ij = K_ij / sqrt(k0_i k0_j), where k0 
 diagonal would be without interactions, so that no unit of measurement enters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from vnce_engine.barrier import BarrierCurvature, LogDeterminantBarrier
+from vnce_engine.information import upper_triangle
 
 # Where the adaptive penalty turns from a ridge into a logarithm: interactions well above it are
 # hardly shrunk, those well below it as by a ridge.
 LOG_SCALE = 0.05
-# Strength of the pull of the scaled diagonal towards its mean, and the same where interactions too
-# are pulled towards theirs.
+# Strength of the penalty on the scaled diagonal's distance from its centre, and the same where
+# interactions too are shrunk towards theirs; and the distance at which that penalty turns from a
+# ridge into a logarithm: the diagonal of a column that others nearly determine is many times that
+# of the rest, and a ridge on it flattens just the strongest interactions.
 DIAGONAL_STRENGTH = 0.25
 CENTRED_DIAGONAL_STRENGTH = 1.0
+DIAGONAL_LOG_SCALE = 0.2
+# Reweighted means that find the centre; they end where it moves by no more than rounding.
+_MOST_MEANS = 200
+_CENTRE_TOLERANCE = 1e-14
 # The number of rows at which a strength is taken as it is.
 REFERENCE_ROWS = 1000
 
@@ -41,11 +49,17 @@ class Penalty:
     """lam sum_{i<j} s(kappa_ij), plus the diagonal's part, plus the barrier's if there is one.
 
     s(kappa) is ½ t² log(1 + kappa²/t²) (adaptive), ½ kappa² (ridge), ½ (kappa - mean kappa)²
-    (centred ridge) or |kappa| (l1). The diagonal's part, r/2 sum_i (K_ii/k0_i - their mean)²,
-    keeps a free diagonal from fitting noise that rows share. lam is `strength` * 1000 / n and r is
-    0.25 * 1000 / n (1000 / n with a centred ridge) where the objective is averaged over n rows: a
-    given strength is worth the same number of rows in tables of any size.
+    (centred ridge) or |kappa| (l1). The diagonal's part, r sum_i ½ u² log(1 + delta_i²/u²) with
+    delta_i = K_ii/k0_i - gamma, u = 0.2 and gamma the centre for which it is least (near the
+    median), keeps a free diagonal from fitting noise that rows share. lam is `strength` * 1000 / n
+    and r is 0.25 * 1000 / n (1000 / n with a centred ridge) where the objective is averaged over n
+    rows: a given strength is worth the same number of rows in tables of any size.
     A strength of 0 switches both parts off. The barrier's weight is b / n.
+
+    A relaxed adaptive penalty is the ridge ½ w_ij kappa_ij² with w = 1 / (1 + kappa²/t²)² fixed at
+    an earlier estimate: where that found a strong interaction it leaves hardly any bias, and
+    elsewhere about as much as there was. Source: Zou and Li (2008), "One-step sparse estimates in
+    nonconcave penalized likelihood models", Ann. Stat. 36, on fixing weights at a first estimate.
 
     Derivatives are those under the inner product tr(A B) of symmetric matrices.
     """
@@ -57,6 +71,15 @@ class Penalty:
     num_rows: int
     barrier_rows: float = 0.0
     """b, the number of rows that the barrier is worth; 0 is no barrier."""
+    relaxed_weights: Tensor | None = None
+    """w (d, d) of a relaxed adaptive penalty; None otherwise."""
+
+    def relaxed(self, precision: Tensor) -> "Penalty":
+        """Return the relaxed penalty, weights at `precision`, of an adaptive one; else itself."""
+        if self.kind is not PenaltyKind.ADAPTIVE:
+            return self
+        squares = (self._kappa(precision) / LOG_SCALE).square()
+        return replace(self, relaxed_weights=1 / (1 + squares).square())
 
     @property
     def has_kink(self) -> bool:
@@ -66,12 +89,15 @@ class Penalty:
     @property
     def is_concave_somewhere(self) -> bool:
         """Whether the second derivative may be negative."""
-        return self.kind is PenaltyKind.ADAPTIVE and self.strength > 0
+        is_adaptive = self.kind is PenaltyKind.ADAPTIVE and self.relaxed_weights is None
+        return is_adaptive and self.strength > 0
 
     def value(self, precision: Tensor) -> Tensor:
         """Return the penalty, a scalar; infinity where a barrier forbids `precision`."""
         kappa = self._kappa(precision)
         match self.kind:
+            case PenaltyKind.ADAPTIVE if self.relaxed_weights is not None:
+                shape = 0.5 * self.relaxed_weights * kappa.square()
             case PenaltyKind.ADAPTIVE:
                 shape = 0.5 * LOG_SCALE**2 * torch.log1p((kappa / LOG_SCALE).square())
             case PenaltyKind.RIDGE:
@@ -83,13 +109,17 @@ class Penalty:
             case _:
                 assert_never(self.kind)
         value = 0.5 * self._pair_weight * shape.sum()
-        value = value + 0.5 * self._diagonal_weight * self._dispersion(precision).square().sum()
+        deviations = self._deviations_of_diagonal(precision) / DIAGONAL_LOG_SCALE
+        logarithms = torch.log1p(deviations.square()).sum()
+        value = value + 0.5 * DIAGONAL_LOG_SCALE**2 * self._diagonal_weight * logarithms
         return value if self._barrier is None else value + self._barrier.value(precision)
 
     def gradient(self, precision: Tensor) -> Tensor:
         """Return the gradient (d, d); at a kink, where it has none, that of the other parts."""
         kappa = self._kappa(precision)
         match self.kind:
+            case PenaltyKind.ADAPTIVE if self.relaxed_weights is not None:
+                slope = self.relaxed_weights * kappa
             case PenaltyKind.ADAPTIVE:
                 slope = kappa / (1 + (kappa / LOG_SCALE).square())
             case PenaltyKind.RIDGE:
@@ -100,7 +130,9 @@ class Penalty:
                 slope = kappa.sign()
             case _:
                 assert_never(self.kind)
-        diagonal = self._diagonal_weight * self._dispersion(precision) * self.inverse_k0
+        # The centre is where the slope in it is zero, so that it adds nothing.
+        deviations = self._deviations_of_diagonal(precision)
+        diagonal = self._diagonal_weights(deviations) * deviations * self.inverse_k0
         gradient = 0.5 * self._pair_weight * slope * self._scaling() + torch.diag(diagonal)
         return gradient if self._barrier is None else gradient + self._barrier.gradient(precision)
 
@@ -134,6 +166,8 @@ class Penalty:
         Source: Hunter and Li (2005), "Variable selection using MM algorithms", Ann. Stat. 33.
         """
         match self.kind:
+            case PenaltyKind.ADAPTIVE if self.relaxed_weights is not None:
+                second = self.relaxed_weights
             case PenaltyKind.ADAPTIVE:
                 squares = (self._kappa(precision) / LOG_SCALE).square()
                 second = (1 - squares).clamp(min=0) / (1 + squares).square()
@@ -149,7 +183,7 @@ class Penalty:
         barrier = None if self._barrier is None else self._barrier.curvature(precision)
         return PenaltyCurvature(
             weights.fill_diagonal_(0.0),
-            self._diagonal_weight,
+            self._diagonal_weights(self._deviations_of_diagonal(precision)),
             self.inverse_k0,
             barrier,
             is_centred=self.kind is PenaltyKind.CENTRED_RIDGE,
@@ -185,9 +219,14 @@ class Penalty:
     def _at_kink(self, precision: Tensor) -> Tensor:
         return (precision == 0).fill_diagonal_(False)
 
-    def _dispersion(self, precision: Tensor) -> Tensor:
+    def _deviations_of_diagonal(self, precision: Tensor) -> Tensor:
+        """Return delta (d,)."""
         relative = precision.diagonal() * self.inverse_k0
-        return relative - relative.mean()
+        return relative - _robust_centre(relative)
+
+    def _diagonal_weights(self, deviations: Tensor) -> Tensor:
+        """Return the weight (d,) of each ½ delta_i² in the parabola that touches the penalty."""
+        return self._diagonal_weight / (1 + (deviations / DIAGONAL_LOG_SCALE).square())
 
 
 @dataclass(frozen=True)
@@ -196,7 +235,8 @@ class PenaltyCurvature:
 
     pair_weights: Tensor
     """(d, d), zero diagonal"""
-    diagonal_weight: float
+    diagonal_weights: Tensor
+    """(d,), of the squared distances of K_ii/k0_i from their weighted mean"""
     inverse_k0: Tensor
     """(d,)"""
     barrier: BarrierCurvature | None = None
@@ -206,7 +246,10 @@ class PenaltyCurvature:
     def product(self, direction: Tensor) -> Tensor:
         """Return the second derivative times a symmetric `direction` (d, d)."""
         relative = direction.diagonal() * self.inverse_k0
-        diagonal = self.diagonal_weight * (relative - relative.mean()) * self.inverse_k0
+        weights = self.diagonal_weights
+        total = weights.sum()
+        mean = weights @ relative / total if total > 0 else 0.0
+        diagonal = weights * (relative - mean) * self.inverse_k0
         product = self.pair_weights * direction + torch.diag(diagonal)
         if self.is_centred:
             # A rank-one part of the size of the pairs' own: it leaves a common shift alone.
@@ -215,15 +258,44 @@ class PenaltyCurvature:
             product = product - root * ((root * direction).sum() / (d * (d - 1)))
         return product if self.barrier is None else product + self.barrier.product(direction)
 
+    def matrix(self) -> Tensor:
+        """Return it (p, p) for all entries of A, also h and c; see `information.py`."""
+        d = len(self.inverse_k0)
+        i, j = upper_triangle(d + 1)
+        of_pair = (i < j) & (j < d)
+        pairs = torch.where(of_pair, 2 * pad(self.pair_weights, (0, 1, 0, 1))[i, j], 0.0)
+        matrix = torch.diag(pairs)
+        on_diagonal = ((i == j) & (i < d)).nonzero().flatten()
+        slope = self.diagonal_weights * self.inverse_k0
+        total = self.diagonal_weights.sum().clamp(min=torch.finfo(slope.dtype).tiny)
+        shared = torch.diag(slope * self.inverse_k0) - torch.outer(slope, slope) / total
+        matrix[on_diagonal.unsqueeze(1), on_diagonal] += shared
+        if self.is_centred:
+            matrix -= torch.outer(pairs.sqrt(), pairs.sqrt()) * (2 / (d * (d - 1)))
+        return matrix if self.barrier is None else matrix + self.barrier.matrix()
+
     def diagonal(self) -> Tensor:
         """Return its diagonal, one value (d, d) for each entry."""
         d = self.inverse_k0.shape[0]
-        share = 1 - 1 / d
+        weights = self.diagonal_weights
+        share = 1 - weights / weights.sum().clamp(min=torch.finfo(weights.dtype).tiny)
         pair_share = 1 - 2 / (d * (d - 1)) if self.is_centred else 1.0
         diagonal = pair_share * self.pair_weights + torch.diag(
-            self.diagonal_weight * share * self.inverse_k0.square()
+            weights * share * self.inverse_k0.square()
         )
         return diagonal if self.barrier is None else diagonal + self.barrier.diagonal()
+
+
+def _robust_centre(values: Tensor) -> Tensor:
+    """Return the centre of `values` (d,) by the diagonal's penalty, from their median on."""
+    centre = values.median()
+    for _ in range(_MOST_MEANS):
+        weights = 1 / (1 + ((values - centre) / DIAGONAL_LOG_SCALE).square())
+        moved = weights @ values / weights.sum()
+        if abs(float(moved - centre)) <= _CENTRE_TOLERANCE * abs(float(moved)):
+            return moved
+        centre = moved
+    return centre
 
 
 def _deviations(kappa: Tensor) -> Tensor:

@@ -1,14 +1,12 @@
 """A table made ready for fitting: what choosing a penalty needs to know of any model's."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
-from vnce_engine.journal import Holder
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
@@ -36,13 +34,19 @@ class RowSample(Sample, Protocol):
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
 
-    def held_out_objective(self, augmented: Tensor, num_rows: int) -> Tensor:
+    def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each row's share of the objective, (num_rows,): 0 for rows of other samples."""
+
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return about the negative Hessian (p, p) of the terms; see `information.py`."""
+
+    def select(self, is_kept: Tensor) -> Self:
+        """Return a sample of some data rows, bool by row of the table, and their noise rows."""
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the probability (n,) of being noise that each data row is given."""
 
-    def effective_sample_size(self, augmented: Tensor) -> float | None:
+    def effective_sample_size(self) -> float | None:
         """Return the mean share of the draws of missing cells that counts; None without any."""
 
 
@@ -78,13 +82,14 @@ class Fit(Protocol[AnyRowSample]):
 
 @dataclass(frozen=True)
 class PreparedTable(ABC, Generic[RowSampleT]):
-    """Scaled rows dealt to folds, each against its noise; subclasses are of one model each."""
+    """Scaled rows against their noise; subclasses are of one model each."""
 
     observations: Observations
     """Rows with something observed, columns scaled."""
     scale: Tensor
     """(d,): the unit of each scaled column."""
-    folds: tuple[RowSampleT, ...]
+    sample: RowSampleT
+    """All rows, and noise."""
     generator: torch.Generator
     """Source of further draws."""
 
@@ -97,14 +102,6 @@ class PreparedTable(ABC, Generic[RowSampleT]):
     def num_columns(self) -> int:
         """The number of columns, d."""
         return self.observations.num_columns
-
-    def sample(self) -> RowSampleT:
-        """Return all folds together."""
-        return self.joined(self.folds)
-
-    def without(self, fold: int) -> RowSampleT:
-        """Return all folds but one."""
-        return self.joined(self.folds[:fold] + self.folds[fold + 1 :])
 
     def penalty(
         self,
@@ -135,18 +132,9 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
         return self.inverse_k0(linear)
 
-    @property
-    @abstractmethod
-    def holders(self) -> Sequence[Holder]:
-        """What fits to any of the folds change."""
-
-    @abstractmethod
-    def joined(self, samples: Sequence[RowSampleT]) -> RowSampleT:
-        """Return samples of different rows as one."""
-
     @abstractmethod
     def subsample(self, rows: Tensor) -> RowSampleT:
-        """Return the given rows alone, int64 (r,), against new noise as much as each fold has."""
+        """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""
 
     @abstractmethod
     def with_at_most(self, num_rows: int) -> Self:
@@ -154,7 +142,7 @@ class PreparedTable(ABC, Generic[RowSampleT]):
 
     @abstractmethod
     def final_sample(self, augmented: Tensor) -> RowSampleT:
-        """Return all folds together, with the noise of the last cycles, which start there."""
+        """Return all rows with the noise of the last cycles, which start there."""
 
     @abstractmethod
     def inverse_k0(self, linear: str) -> Tensor:

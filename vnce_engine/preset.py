@@ -17,7 +17,7 @@ from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
 from vnce_engine.paper import NOISE_RATIO, PaperFit, fit_paper
-from vnce_engine.penalty import Penalty
+from vnce_engine.penalty import Penalty, PenaltyKind
 from vnce_engine.problem import inverse_k0, scaled_columns
 from vnce_engine.progress import OnStep, Progress
 from vnce_engine.result import Diagnostics, FitResult, FitStatus
@@ -25,9 +25,9 @@ from vnce_engine.result import Diagnostics, FitResult, FitStatus
 _MESSAGES = {
     **MESSAGES,
     FitStatus.CONVERGED: "A cycle no longer raised the objective.",
-    FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations before the "
-    "objective settled; with missing cells, whose draws are new every cycle, it normally does. "
-    "Look at the objective's path; try a larger `max_iter` or `preset='default'`.",
+    FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations, `max_iter`, "
+    "before the objective settled; with missing cells, whose draws are new every cycle, it "
+    "normally does. Look at the objective's path.",
 }
 
 
@@ -54,7 +54,10 @@ def fit_by_papers_recipe(
     progress.journal.begin_fit(name_of_fit(observations, ("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(
-        strength or 0.0, options.penalty_kind, inverse_k0(scaled, linear), scaled.num_rows
+        strength or 0.0,
+        options.penalty_kind or PenaltyKind.ADAPTIVE,
+        inverse_k0(scaled, linear),
+        scaled.num_rows,
     )
 
     fit = fit_paper(
@@ -79,7 +82,7 @@ def fit_by_papers_recipe(
         linear_evidence=None,
         diagnostics=diagnostics,
         warnings=numerical_warnings(diagnostics, (), observations),
-        penalty_kind=None if strength is None else options.penalty_kind,
+        penalty_kind=None if strength is None else options.penalty_kind or PenaltyKind.ADAPTIVE,
     )
 
 

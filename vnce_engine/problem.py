@@ -1,14 +1,13 @@
-"""A table made ready for fitting: scaled columns, noise, folds of the contrastive sample."""
+"""A table made ready for fitting: scaled columns, noise, the contrastive sample."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from vnce_engine import truncated_normal
-from vnce_engine.blocks import Block
 from vnce_engine.cycles import Cycles
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal
@@ -17,18 +16,18 @@ from vnce_engine.prepared import PreparedTable
 from vnce_engine.progress import Progress
 from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_points
 
-# Draws from q for each missing cell of a data row; a noise row has one.
-NUM_DRAWS = 3
+# Draws of each missing cell of a data row while much is still to change, and in the last cycles,
+# where their spread is left in the estimates; a noise row has one.
+NUM_DRAWS = 4
+FINAL_NUM_DRAWS = 12
 # The noise ratio grows by this factor for the last cycles, when the estimates hardly move.
 FINAL_NOISE_FACTOR = 3
-# But not beyond so many noise rows: they are held in memory, and what more of them would take from
-# the estimates' variance, 1 / (3 nu) of it instead of 1 / nu, is little where rows are that many.
-_MOST_NOISE_ROWS = 600_000
+# But not beyond so many rows or draws of each class: they are held in memory, and what more noise
+# would take from the estimates' variance, 1 / (3 nu) of it instead of 1 / nu, is little.
+_MOST_ROWS = 600_000
 # Factors on the spread of the noise. At either end noise and data hardly overlap, and a result says
 # so; far beyond it nothing is left of the objective but rounding.
 NOISE_SCALES = (1e-3, 1e3)
-# Parts the rows are split into when something is chosen by held-out rows.
-NUM_FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -40,66 +39,57 @@ class Problem(PreparedTable[ContrastiveSample]):
     noise: ProductTruncatedNormal
     """The marginals, wider or narrower by the noise scale."""
     points: Callable[[int], Tensor]
-    """Source of uniforms for further noise; the folds have taken the first of them."""
+    """Source of uniforms for further noise; `sample` has taken the first of them."""
 
     @classmethod
     def prepare(
         cls,
         observations: Observations,
-        num_folds: int,
         noise_ratio: int,
         noise_draws: str,
         generator: torch.Generator,
         noise_scale: float = 1.0,
     ) -> "Problem":
-        """Scale the columns, fit the noise and draw it; rows are dealt to folds at random.
+        """Scale the columns, fit the noise and draw it.
 
         `noise_scale` widens the fitted noise, or narrows it below 1.
         """
         scaled, scale = scaled_columns(observations)
         marginals = ProductTruncatedNormal.fit(scaled)
         noise = widened(marginals, noise_scale)
-        order = torch.randperm(scaled.num_rows, generator=generator).to(scale.device)
-        rows = order.tensor_split(num_folds)
         points = noise_points(scaled.num_columns, noise_draws, generator, scale.device)
-        folds = tuple(_sample(scaled, fold, noise, noise_ratio, points, generator) for fold in rows)
-        return cls(scaled, scale, folds, generator, marginals, noise, points)
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks of all folds."""
-        return self.sample().blocks
-
-    @property
-    def holders(self) -> tuple[Block, ...]:
-        """The blocks, which hold q's means."""
-        return self.blocks
-
-    def joined(self, samples: Sequence[ContrastiveSample]) -> ContrastiveSample:
-        """Return samples of different rows as one, their blocks shared."""
-        return ContrastiveSample.joined(samples)
+        rows = torch.arange(scaled.num_rows, device=scale.device)
+        sample = _sample(scaled, rows, noise, noise_ratio, points, generator)
+        return cls(scaled, scale, sample, generator, marginals, noise, points)
 
     def final_sample(self, augmented: Tensor) -> ContrastiveSample:
-        """Return all folds together, with more noise of the same kind."""
-        return self.sample_with_more_noise()
+        """Return all rows with more noise of the same kind."""
+        return self.thickened_sample()
 
-    def sample_with_more_noise(self) -> ContrastiveSample:
-        """Return all folds with up to `FINAL_NOISE_FACTOR` times as much noise, the first kept."""
-        sample = self.sample()
-        most = _MOST_NOISE_ROWS // self.num_rows - round(sample.nu)
+    def thickened_sample(self) -> ContrastiveSample:
+        """Return all rows, with more draws and up to `FINAL_NOISE_FACTOR` times as much noise."""
+        sample = self.sample
+        rows = torch.arange(self.num_rows, device=self.scale.device)
+        data, noise = sample.data, sample.noise
+        num_draws = min(FINAL_NUM_DRAWS, _MOST_ROWS // self.num_rows)
+        if num_draws > sample.num_draws > 1:
+            data = tuple(
+                data_blocks(self.observations, rows, self.noise, num_draws, self.generator)
+            )
+        most = _MOST_ROWS // self.num_rows - round(sample.nu)
         repeats = min(round((FINAL_NOISE_FACTOR - 1) * sample.nu), most)
-        if repeats <= 0:
-            return sample
-        owners = torch.arange(self.num_rows, device=self.scale.device).repeat(repeats)
-        blocks = noise_blocks(self.observations, owners, self.noise, self.points)
-        return sample.with_more_noise(blocks)
+        if repeats > 0:
+            more = noise_blocks(self.observations, rows, repeats, self.noise, self.points)
+            noise = (*noise, *more)
+        return ContrastiveSample(data, noise)
 
     def subsample(self, rows: Tensor) -> ContrastiveSample:
-        """Return the given rows alone, int64 (r,), against new noise as much as each fold has."""
-        noise_ratio = round(self.folds[0].nu)
-        return _sample(
-            self.observations, rows, self.noise, noise_ratio, self.points, self.generator
-        )
+        """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""
+        return self._sample_of(self.observations, rows)
+
+    def _sample_of(self, observations: Observations, rows: Tensor) -> ContrastiveSample:
+        noise_ratio = round(self.sample.nu)
+        return _sample(observations, rows, self.noise, noise_ratio, self.points, self.generator)
 
     def with_at_most(self, num_rows: int) -> "Problem":
         """Return the problem of so many of the rows, taken at random, in the same units."""
@@ -110,13 +100,8 @@ class Problem(PreparedTable[ContrastiveSample]):
         )
         whole = self.observations
         part = Observations(whole.values[rows], whole.observed[rows])
-        folds = torch.arange(num_rows, device=self.scale.device).tensor_split(len(self.folds))
-        noise_ratio = round(self.folds[0].nu)
-        samples = tuple(
-            _sample(part, fold, self.noise, noise_ratio, self.points, self.generator)
-            for fold in folds
-        )
-        return replace(self, observations=part, folds=samples)
+        rows = torch.arange(num_rows, device=self.scale.device)
+        return replace(self, observations=part, sample=self._sample_of(part, rows))
 
     def inverse_k0(self, linear: str) -> Tensor:
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
@@ -159,7 +144,7 @@ def _sample(
 ) -> ContrastiveSample:
     return ContrastiveSample(
         tuple(data_blocks(observations, rows, noise, NUM_DRAWS, generator)),
-        tuple(noise_blocks(observations, rows.repeat(noise_ratio), noise, points)),
+        tuple(noise_blocks(observations, rows, noise_ratio, noise, points)),
     )
 
 

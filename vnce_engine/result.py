@@ -1,11 +1,12 @@
 """What a fit reports, while it runs and when it has ended."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vnce_engine.journal import Journal
 from vnce_engine.model import TruncatedGaussian
@@ -99,10 +100,13 @@ class Edge:
     source: int
     target: int
     precision: float
+    scaled_interaction: float
+    """-K_ij / sqrt(K_ii K_jj), by whose size pairs are ranked; there for any K."""
     partial_correlation: float
+    """The same as a correlation, from -1 to 1; NaN where K is not positive definite."""
     selected: bool
     """Whether the interaction is not zero and |partial correlation| reaches the threshold: a rule
-    for display, not a test."""
+    for display, not a test. No pair of an indefinite K is."""
     n_pairwise: int
     """Rows in which both variables were observed."""
     inclusion: float | None = None
@@ -181,3 +185,12 @@ class FitResult:
     """(d,): how far the mean of each column's imputed cells moved in the last round or iteration,
     in units of the column's root mean square (of a Gaussian, standard deviation); None where
     nothing is imputed."""
+
+    def with_columns_reordered(self, order: Tensor) -> "FitResult":
+        """Return the result of the table whose columns are x[order], int64 (d,)."""
+        stability = self.stability
+        if stability is not None and stability.inclusion is not None:
+            index = np.ix_(order.numpy(), order.numpy())
+            stability = replace(stability, inclusion=stability.inclusion[index])
+        model = self.model.with_columns_reordered(order)
+        return replace(self, model=model, stability=stability)

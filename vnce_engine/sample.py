@@ -1,16 +1,15 @@
 """The contrastive sample: the data, and noise that carries the data's own missingness."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from vnce_engine import truncated_normal
 from vnce_engine.blocks import BLOCK_WIDTH, Block
-from vnce_engine.mean_field import ceiling, complete, log_ratios
+from vnce_engine.information import statistics
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
@@ -21,12 +20,8 @@ from vnce_engine.symmetric_products import WeightedSquares, quadratics
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
 _EDGE = 2.0**-40
-
-
 # Noise rows a data row in the Hessian, which needs fewer rows than the gradient.
 _CURVATURE_NOISE_RATIO = 4
-# q of held-out rows starts from far away.
-_HELD_OUT_SWEEPS = 3
 
 
 @dataclass(frozen=True)
@@ -58,13 +53,14 @@ class ContrastiveSample:
         squares = WeightedSquares(augmented)
         for block in self.blocks:
             progress.spend(2 * block.work)
-            logits = log_ratios(block, augmented).flatten() - log_nu
+            logits = block.log_ratios(augmented).flatten() - log_nu
             if block.is_noise:
                 logits = -logits
-            value += logsigmoid(logits).sum() / block.num_draws
-            slopes = torch.sigmoid(-logits)  # the probability of the wrong class
+            weight = block.draw_weight.flatten()
+            value += logsigmoid(logits) @ weight
+            slopes = torch.sigmoid(-logits).mul_(weight)  # the probability of the wrong class
             sign = 1 if block.is_noise else -1
-            squares.add(block.flat_draws, slopes.mul_(0.5 * sign / block.num_draws))
+            squares.add(block.flat_draws, slopes.mul_(0.5 * sign))
         return value, squares.total()
 
     def curvature(
@@ -73,10 +69,10 @@ class ContrastiveSample:
         """Return about the negative Hessian: one draw of each row, and only part of the noise."""
         log_nu = math.log(self.nu)
         rows = []
-        for block, weight in self.curvature_blocks():
-            draws = block.draws[:, 0]
+        for block, count, weight in self.curvature_rows():
+            draws = block.draws[:, 0, :count]
             quadratic = quadratics(augmented, draws)
-            log_ratio = torch.sub(block.log_ratio_offset[0], quadratic, alpha=0.5)
+            log_ratio = torch.sub(block.log_ratio_offset[0, :count], quadratic, alpha=0.5)
             class_probability = torch.sigmoid(log_ratio - log_nu)
             weights = class_probability * (1 - class_probability)
             rows.append((draws, weights * (0.25 * weight / self.num_rows)))
@@ -87,60 +83,80 @@ class ContrastiveSample:
         """Draws from q for each missing cell of a data row."""
         return max(block.num_draws for block in self.data)
 
+    def mean(self) -> Tensor:
+        """Return the mean (d + 1,) of the completed data rows; its last entry is 1."""
+        sums = [block.flat_draws @ block.draw_weight.flatten() for block in self.data]
+        return torch.stack(sums).sum(dim=0) / self.num_rows
+
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
         return torch.cat([block.owner for block in self.data]).long()
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the mean over draws (n,) of the probability of being noise, by data row."""
-        logits = [log_ratios(block, augmented) - math.log(self.nu) for block in self.data]
-        return torch.cat([torch.sigmoid(-each).mean(dim=0) for each in logits])
+        log_nu = math.log(self.nu)
+        return torch.cat(
+            [
+                (torch.sigmoid(log_nu - block.log_ratios(augmented)) * block.draw_weight).sum(dim=0)
+                for block in self.data
+            ]
+        )
 
-    def effective_sample_size(self, augmented: Tensor) -> float | None:
+    def effective_sample_size(self) -> float | None:
         """Return the mean of (sum w)² / (k sum w²), w = phi / q; None without missing cells."""
-        shares = [_effective_share(block, augmented) for block in self.data if block.num_draws > 1]
+        shares = [_effective_share(block) for block in self.data if block.num_draws > 1]
         return float(torch.cat(shares).mean()) if shares else None
 
-    def held_out_objective(self, augmented: Tensor, num_rows: int) -> Tensor:
-        """Return each data row's share of the VNCE objective, control variates included.
+    def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
+        """Return each data row's share of J_NCE with its noise rows', the draws as they are.
 
         Shape (num_rows,): by data row of the table, 0 where it is not in this sample.
         """
         log_nu = math.log(self.nu)
         total = augmented.new_zeros(num_rows)
         for block in self.blocks:
-            completion = complete(block, augmented, log_nu, _HELD_OUT_SWEEPS)
-            log_ratio = log_ratios(block, augmented)
-            logits = log_ratio - log_nu
-            terms = logsigmoid(-logits if block.is_noise else logits).mean(dim=0)
-            total.index_add_(0, block.owner, terms + completion.row_control(log_ratio))
+            # A row's phi(x) is the mean weight of its draws, also where theta is another.
+            log_ratio = (block.log_ratios(augmented) + block.draw_weight.log()).logsumexp(dim=0)
+            logits = log_nu - log_ratio if block.is_noise else log_ratio - log_nu
+            total.index_add_(0, block.owner, logsigmoid(logits))
         return total
 
-    def curvature_blocks(self) -> list[tuple[Block, float]]:
-        """Return blocks enough for a Hessian, with the number of rows that each row stands for.
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return sum (1 - h) T Tᵀ (p, p) over the data rows; see `information.py`."""
+        log_nu = math.log(self.nu)
+        size = len(augmented) * (len(augmented) + 1) // 2
+        total = augmented.new_zeros(size, size)
+        for block in self.data:
+            log_ratio = block.log_ratios(augmented)
+            wrong = (torch.sigmoid(log_nu - log_ratio) * block.draw_weight).sum(dim=0)
+            of_draws = statistics(block.flat_draws).view(size, block.num_draws, -1)
+            means = (of_draws * block.draw_weight).sum(dim=1)
+            total.addmm_(means * wrong, means.mT)
+        return total
 
-        A Hessian needs fewer rows than a gradient: four noise rows a data row.
-        """
-        noise, count = [], 0
-        for block in self.noise:
-            if count >= _CURVATURE_NOISE_RATIO * self.num_rows:
-                break
-            noise.append(block)
-            count += block.num_rows
-        weight = self.nu * self.num_rows / count
-        return [(block, 1.0) for block in self.data] + [(block, weight) for block in noise]
-
-    @classmethod
-    def joined(cls, samples: Sequence["ContrastiveSample"]) -> "ContrastiveSample":
-        """Join samples of different rows; their blocks are shared, not copied."""
-        return cls(
-            tuple(block for sample in samples for block in sample.data),
-            tuple(block for sample in samples for block in sample.noise),
+    def select(self, is_kept: Tensor) -> "ContrastiveSample":
+        """Return a copy of some data rows, bool by row of the table, and their noise rows."""
+        data, noise = (
+            tuple(
+                block.of_owners(is_kept[block.owner[: block.num_owners].long()])
+                for block in blocks
+                if is_kept[block.owner.long()].any()
+            )
+            for blocks in (self.data, self.noise)
         )
+        return ContrastiveSample(data, noise)
 
-    def with_more_noise(self, blocks: Sequence[Block]) -> "ContrastiveSample":
-        """Return the sample with further noise blocks for the same rows."""
-        return ContrastiveSample(self.data, (*self.noise, *blocks))
+    def curvature_rows(self) -> list[tuple[Block, int, float]]:
+        """Return what is enough for a Hessian of each block: so many rows, each worth so many.
+
+        A Hessian needs fewer rows than a gradient: four noise rows a data row, of all owners.
+        """
+        parts = [(block, block.num_rows, 1.0) for block in self.data]
+        for block in self.noise:
+            copies = block.num_rows // block.num_owners
+            kept = min(copies, _CURVATURE_NOISE_RATIO)
+            parts.append((block, kept * block.num_owners, copies / kept))
+        return parts
 
 
 def data_blocks(
@@ -154,43 +170,60 @@ def data_blocks(
 
     A block of rows without missing cells keeps one draw, as all would be alike.
     """
-    width = max(1, BLOCK_WIDTH // num_draws)
-    highest = ceiling(observations)
     shelf = Shelf()
     blocks = []
-    for owner in rows.split(width):
+    for owner in _alike(observations, rows).split(max(1, BLOCK_WIDTH // num_draws)):
         values, observed = observations.values[owner], observations.observed[owner]
-        num_missing = int((~observed).sum())
-        draws = num_draws if num_missing else 1
-        uniforms = _stratified_uniforms(draws, num_missing, generator).to(values.device)
-        block = _block(False, values, observed, uniforms, owner, noise, highest)
+        draws = 1 if observed.all() else num_draws
+        block = Block.of_rows(
+            values,
+            observed,
+            is_noise=False,
+            uniforms=_stratified_uniforms(draws, values.shape, generator).to(values.device),
+            owner=owner,
+            log_noise=noise.log_prob(values, observed),
+        )
         blocks.append(block.laid_on(shelf))
     return blocks
 
 
 def noise_blocks(
     observations: Observations,
-    owners: Tensor,
+    rows: Tensor,
+    noise_ratio: int,
     noise: ProductTruncatedNormal,
     points: Callable[[int], Tensor],
 ) -> list[Block]:
-    """Return blocks of noise rows, one for each of `owners`, the data rows that lend their masks.
+    """Return blocks of noise rows, `noise_ratio` for each data row, which lends its mask.
 
     `points(n)` gives the next (n, d) uniforms. A row's uniforms give its noise values where the
-    mask is observed and drive its draws from q where it is not, so that evenly spread points stay
-    evenly spread in the completed rows.
+    mask is observed and drive its draws where it is not, so that evenly spread points stay evenly
+    spread in the completed rows.
     """
-    highest = ceiling(observations)
     shelf = Shelf()
     blocks = []
-    for owner in owners.split(BLOCK_WIDTH):
-        uniforms = points(len(owner))
-        observed = observations.observed[owner]
-        cells = uniforms.mT[~observed.mT].unsqueeze(0)
-        values = noise.sample(uniforms)
-        block = _block(True, values, observed, cells, owner, noise, highest)
+    for owner in _alike(observations, rows).split(max(1, BLOCK_WIDTH // noise_ratio)):
+        uniforms = points(noise_ratio * len(owner))
+        values, observed = noise.sample(uniforms), observations.observed[owner]
+        block = Block.of_rows(
+            values,
+            observed,
+            is_noise=True,
+            uniforms=uniforms.view(noise_ratio, len(owner), -1),
+            owner=owner.repeat(noise_ratio),
+            log_noise=noise.log_prob(values, observed.repeat(noise_ratio, 1)),
+        )
         blocks.append(block.laid_on(shelf))
     return blocks
+
+
+def _alike(observations: Observations, rows: Tensor) -> Tensor:
+    """Return the rows, those with as many missing cells together.
+
+    An E-step takes every row of a block through as many steps as the one with most of them needs.
+    """
+    num_missing = (~observations.observed[rows]).sum(dim=1)
+    return rows[torch.argsort(num_missing, stable=True)]
 
 
 def noise_points(
@@ -204,43 +237,18 @@ def noise_points(
     return lambda n: stream(n).to(device)
 
 
-def _stratified_uniforms(num_draws: int, num_cells: int, generator: torch.Generator) -> Tensor:
-    """Return (num_draws, num_cells) uniforms, each cell with one in every equal part of (0, 1).
+def _stratified_uniforms(num_draws: int, shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Return (num_draws, *shape) uniforms, each cell with one in every equal part of (0, 1).
 
-    Three draws stratified like this have far less spread than three independent ones.
+    Few draws stratified like this have far less spread than independent ones.
     """
-    shape = (num_draws, num_cells)
-    strata = torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=0)
-    jitter = torch.rand(shape, generator=generator, dtype=torch.float64).clamp(_EDGE, 1 - _EDGE)
+    whole = (num_draws, *shape)
+    strata = torch.rand(whole, generator=generator, dtype=torch.float64).argsort(dim=0)
+    jitter = torch.rand(whole, generator=generator, dtype=torch.float64).clamp(_EDGE, 1 - _EDGE)
     return (strata + jitter) / num_draws
 
 
-def _block(
-    is_noise: bool,
-    values: Tensor,
-    observed: Tensor,
-    uniforms: Tensor,
-    owner: Tensor,
-    noise: ProductTruncatedNormal,
-    highest: Tensor,
-) -> Block:
-    """Return a block of `values` (b, d), its q at the noise's own means to begin with."""
-    return Block.of_rows(
-        values,
-        observed,
-        column_mean=truncated_normal.moments(noise.mu, noise.sigma)[0],
-        ceiling=highest,
-        is_noise=is_noise,
-        uniforms=uniforms,
-        owner=owner,
-        log_noise=noise.log_prob(values, observed),
-    )
-
-
-def _effective_share(block: Block, augmented: Tensor) -> Tensor:
-    """Return (sum w)² / (k sum w²) for the rows (r,) with missing cells, w = phi / q."""
-    rows = torch.unique(block.column)
-    log_weights = log_ratios(block, augmented)[:, rows]
-    twice_sum = 2 * torch.logsumexp(log_weights, dim=0)
-    sum_of_squares = torch.logsumexp(2 * log_weights, dim=0)
-    return torch.exp(twice_sum - sum_of_squares) / block.num_draws
+def _effective_share(block: Block) -> Tensor:
+    """Return (sum w)² / (k sum w²) for the rows (r,) with missing cells."""
+    weights = block.draw_weight[:, block.missing[0].long() < len(block.draws) - 1]
+    return 1 / (block.num_draws * weights.square().sum(dim=0))

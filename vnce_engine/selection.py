@@ -1,8 +1,8 @@
-"""Choosing the linear term and the penalty's strength by rows held out of the fit."""
+"""Choosing the linear term, and the penalty's kind and strength, by rows held out of the fit."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, num_edges
+from vnce_engine.cross_validation import cross_validated
 from vnce_engine.penalty import Penalty, PenaltyKind
-from vnce_engine.prepared import RowSample, RowSampleT
+from vnce_engine.prepared import RowSampleT
 from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus, LinearEvidence, PenaltyStep
@@ -23,16 +24,21 @@ _TRIAL_STRENGTH = 0.3
 _WIDE_TRIAL_STRENGTH = 1.0
 # A fit with a linear term takes longer to settle; cut short it would lose to the one without.
 _TRIAL_CYCLES = 20
-# Share of rows at either end whose gains are drawn in to the nearest of the others.
+# Share of rows at either end whose gains are winsorised, set to the nearest of the others.
 _WINSORISED_SHARE = 0.05
-# A choice must gain this many standard errors over the simpler one, and h this many.
-_STANDARD_ERRORS = 1.5
+# h must gain this many standard errors.
 _LINEAR_STANDARD_ERRORS = 1.35
-# Of the three folds this many are held out in turn; the third would add little but time.
-_HELD_OUT_FOLDS = 2
-# The path ends after this many falls in a row of the held-out objective, or where that is no longer
-# within `_STANDARD_ERRORS` of the best.
+# Another kind of penalty than the first must gain so many: it gives up that interactions may be
+# absent one by one, which ranks them worse where they are (rings with 50 % missing: AUC .81-.86 by
+# a centred ridge that gained .6 to 2.9 standard errors, .89-.90 by the adaptive penalty).
+_KIND_STANDARD_ERRORS = 3.0
+# Strengths count for the choice as exp(-2 (gap / standard error)²) of their gap to the best one:
+# half a standard error below it .6, two below it nothing.
+_WEIGHT_OF_SQUARE = 2.0
+# The path ends after this many falls in a row of the held-out objective, or where that is so many
+# standard errors below the best.
 _FALLS = 2
+_LOST = 1.5
 # Fits that only compare are followed less far than the final one: further cycles move all of them
 # alike, and took half as long again without better choices.
 _TOLERANCE = 2e-2
@@ -52,83 +58,160 @@ def _trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
 
 
 def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str, LinearEvidence]:
-    """Fit with and without h to two folds; keep h if the third gains more than 1.35 SE by it.
+    """Fit with and without h; keep h if rows held out gain more than 1.35 SE by it.
 
-    A fit that has not settled stands back where the other one has. The gain is a winsorised mean
-    over rows: on raw tables with heavy tails, the loss of one extreme row may exceed that of all
-    others together, and neither model describes it.
+    A fit that has not converged yields to the other one where that has. The gain is a winsorised
+    mean over rows: on raw tables with heavy tails, the loss of one extreme row may exceed that of
+    all others together, and neither model describes it.
     """
     problem = setting.problem
-    held_out = problem.folds[0]
-    training = problem.without(0)
-    values, settled = {}, []
+    values, converged = {}, []
     for position, linear in enumerate(("zero", "free")):
         progress.enter_part(position / 2, (position + 1) / 2)
         trial = replace(setting, linear=linear)
+        penalty = _trial_penalty(trial, problem.num_rows)
+        trial = replace(trial, kind=penalty.kind)
         cycles = trial.cycles(trial.start(), progress)
-        penalty = _trial_penalty(trial, training.num_rows)
-        status = cycles.run(training, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
+        status = cycles.run(problem.sample, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
         if status is FitStatus.CONVERGED:
-            settled.append(linear)
+            converged.append(linear)
         values[linear] = progress.journal.value(
-            partial(held_out.held_out_objective, cycles.augmented, problem.num_rows)
+            partial(cross_validated, trial, cycles, penalty, progress)
         )
-    gain, standard_error = _winsorised_mean(values["free"] - values["zero"], held_out)
+    gain, standard_error = _winsorised_mean(values["free"] - values["zero"])
     rule = (
-        f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side drawn in, "
+        f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_LINEAR_STANDARD_ERRORS:g} standard errors"
     )
     choice = "free" if gain > _LINEAR_STANDARD_ERRORS * standard_error else "zero"
-    if len(settled) == 1:
-        (choice,) = settled
-        rule += f"; but only the fit with {choice} had settled, and it was taken"
-    return choice, LinearEvidence(gain, standard_error, rule, tuple(settled))
+    if len(converged) == 1:
+        (choice,) = converged
+        rule += f"; but only the fit with {choice} had converged, and it was taken"
+    return choice, LinearEvidence(gain, standard_error, rule, tuple(converged))
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Fits of one kind of penalty, from strong to weak."""
+
+    kind: PenaltyKind
+    strengths: Sequence[float]
+    values: Sequence[Tensor]
+    """(n,) each: the held-out objective of every row."""
+    points: Sequence[Tensor]
+    has_converged: bool
+
+    @property
+    def best(self) -> Tensor:
+        """The values of the strength with the largest sum."""
+        return max(self.values, key=lambda value: float(value.sum()))
+
+    def strength(self) -> float:
+        """Return a strength between the best ones, by how near each is to the best.
+
+        A mean varies less, and moves less by a little other noise, than the best of a grid.
+        """
+        gaps = [_mean_and_error(self.best - value) for value in self.values]
+        weights = [
+            math.exp(-_WEIGHT_OF_SQUARE * (gap / error) ** 2) if error > 0 else float(gap <= 0)
+            for gap, error in gaps
+        ]
+        logs = [math.log(strength) for strength in self.strengths[: len(weights)]]
+        total = sum(weights)
+        if not total > 0:  # objectives that are not finite cannot be compared
+            return self.strengths[0]
+        return math.exp(sum(w * x for w, x in zip(weights, logs, strict=True)) / total)
+
+    def steps(self, best: Tensor, nearest: int | None) -> list[PenaltyStep]:
+        """Return the path, standard errors being those of gaps to the `best` values of any."""
+        return [
+            PenaltyStep(
+                strength=self.strengths[i],
+                criterion=float(value.mean()),
+                standard_error=_mean_and_error(best - value)[1],
+                num_edges=num_edges(self.points[i]),
+                chosen=i == nearest,
+            )
+            for i, value in enumerate(self.values)
+        ]
+
+    def nearest(self, strength: float) -> int:
+        """Return the position of the fit whose strength is nearest, by ratio."""
+        return min(
+            range(len(self.values)), key=lambda i: abs(math.log(self.strengths[i] / strength))
+        )
 
 
 def choose_by_held_out_rows(
-    setting: Setting[RowSampleT], strengths: Sequence[float], progress: Progress
+    setting: Setting[RowSampleT],
+    grids: Sequence[tuple[PenaltyKind, Sequence[float]]],
+    progress: Progress,
 ) -> PenaltyChoice:
-    """Follow the path from strong to weak penalties; return the strongest that is good enough.
+    """Follow the path of every kind, from strong to weak; return the best kind's best strength.
 
-    That is the largest strength whose held-out objective is within 1.5 standard errors (of the
-    row-by-row difference) of the best. Folds, noise and uniforms are the same for all strengths.
+    The kind is the first unless another has a held-out objective better by three standard errors,
+    and the strength a mean of those that do about as well. Folds, noise and uniforms are the same
+    for all.
     """
+    paths = []
+    for position, (kind, strengths) in enumerate(grids):
+        start = position / len(grids)
+        of_kind = replace(setting, kind=kind)
+        paths.append(_follow(of_kind, strengths, progress, (start, start + 1 / len(grids))))
+    chosen = paths[0]
+    for path in paths[1:]:
+        gain, error = _mean_and_error(path.best - chosen.best)
+        if gain > _KIND_STANDARD_ERRORS * error:
+            chosen = path
+    strength = chosen.strength()
+    nearest = chosen.nearest(strength)
+    steps = [
+        step
+        for path in paths
+        for step in path.steps(chosen.best, nearest if path is chosen else None)
+    ]
+    return PenaltyChoice(
+        strength,
+        tuple(steps),
+        chosen.points[nearest],
+        kind=chosen.kind,
+        is_settled=chosen.has_converged,
+    )
+
+
+def _follow(
+    setting: Setting[RowSampleT],
+    strengths: Sequence[float],
+    progress: Progress,
+    share: tuple[float, float],
+) -> _Path:
     problem = setting.problem
-    folds = range(_HELD_OUT_FOLDS)
-    held_out = [problem.folds[fold] for fold in folds]
-    fits = [setting.cycles(setting.start(), progress) for _ in folds]
-    progress.journal.watch((*problem.holders, *fits))
+    fit = setting.cycles(setting.start(), progress)
+    progress.journal.watch((fit,))
     values: list[Tensor] = []
     points: list[Tensor] = []
-    has_settled = False
+    has_converged = False
     for position, strength in enumerate(strengths):
-        total = problem.scale.new_zeros(problem.num_rows)
-        statuses = set()
-        for fold in folds:
-            part = position * len(folds) + fold
-            num_parts = len(strengths) * len(folds)
-            progress.enter_part(part / num_parts, (part + 1) / num_parts)
-            training = problem.without(fold)
-            penalty = setting.penalty(strength, training.num_rows)
-            statuses.add(
-                fits[fold].run(training, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
-            )
-            total += progress.journal.value(
-                partial(held_out[fold].held_out_objective, fits[fold].augmented, problem.num_rows)
-            )
-        if FitStatus.NON_FINITE in statuses:
-            total.fill_(-math.inf)  # of an estimate that is none
-        has_settled |= statuses == {FitStatus.CONVERGED}
-        values.append(total)
-        points.append(fits[0].augmented)
-        if FitStatus.NON_FINITE in statuses:
+        start, end = (
+            share[0] + (share[1] - share[0]) * part / len(strengths)
+            for part in (position, position + 1)
+        )
+        progress.enter_part(start, end)
+        penalty = setting.penalty(strength, problem.num_rows)
+        status = fit.run(problem.sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+        has_converged |= status is FitStatus.CONVERGED
+        points.append(fit.augmented)
+        if status is FitStatus.NON_FINITE:
+            values.append(torch.full_like(problem.observations.values[:, 0], -math.inf))
             break
+        values.append(
+            progress.journal.value(partial(cross_validated, setting, fit, penalty, progress))
+        )
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]
-        if _has_fallen(with_edges) or _has_lost(with_edges, held_out):
+        if _has_fallen(with_edges) or _has_lost(with_edges):
             break
-    path, chosen = _path(strengths, values, points, held_out)
-    return PenaltyChoice(strengths[chosen], path, points[chosen], is_settled=has_settled)
+    return _Path(setting.kind, strengths, values, points, has_converged)
 
 
 def _has_fallen(values: Sequence[Tensor]) -> bool:
@@ -137,7 +220,7 @@ def _has_fallen(values: Sequence[Tensor]) -> bool:
     return len(recent) > _FALLS and all(b < a for a, b in pairwise(recent))
 
 
-def _has_lost(values: Sequence[Tensor], held_out: Sequence[RowSample]) -> bool:
+def _has_lost(values: Sequence[Tensor]) -> bool:
     """Return whether the last value of the path is too far below its best to be chosen.
 
     In 52 paths followed to their end none rose to a new best after that.
@@ -145,51 +228,23 @@ def _has_lost(values: Sequence[Tensor], held_out: Sequence[RowSample]) -> bool:
     if not values:
         return False
     best = max(values, key=lambda value: float(value.sum()))
-    gap, error = _mean_and_error(best - values[-1], held_out)
-    return gap > _STANDARD_ERRORS * error
+    gap, error = _mean_and_error(best - values[-1])
+    return gap > _LOST * error
 
 
-def _path(
-    strengths: Sequence[float],
-    values: Sequence[Tensor],
-    points: Sequence[Tensor],
-    held_out: Sequence[RowSample],
-) -> tuple[tuple[PenaltyStep, ...], int]:
-    best = max(range(len(values)), key=lambda i: float(values[i].sum()))
-    gaps = [_mean_and_error(values[best] - value, held_out) for value in values]
-    good_enough = (i for i, (gap, error) in enumerate(gaps) if gap <= _STANDARD_ERRORS * error)
-    # Objectives that are not finite cannot be compared: the strongest is the safest.
-    chosen = next(good_enough, 0)
-    num_rows = sum(fold.num_rows for fold in held_out)
-    steps = tuple(
-        PenaltyStep(
-            strength=strengths[i],
-            criterion=float(value.sum()) / num_rows,
-            standard_error=gaps[i][1],
-            num_edges=num_edges(points[i]),
-            chosen=i == chosen,
-        )
-        for i, value in enumerate(values)
-    )
-    return steps, chosen
+def _winsorised_mean(differences: Tensor) -> tuple[float, float]:
+    """Return the mean over rows (n,), the outer ones winsorised, and its standard error.
 
-
-def _winsorised_mean(differences: Tensor, held_out: RowSample) -> tuple[float, float]:
-    """Return the mean over held-out rows, the outer ones drawn in, and its standard error.
-
-    Rows drawn in say less than as many others: the standard deviation of all, over the root of
+    Winsorised rows say less than as many others: the standard deviation of all, over the root of
     their number, falls short of the error. Source: Dixon and Tukey (1968), "Approximate behavior of
     the distribution of Winsorized t", Technometrics 10.
     """
-    chosen = differences[held_out.data_rows()]
-    levels = chosen.new_tensor([_WINSORISED_SHARE, 1 - _WINSORISED_SHARE])
-    low, high = torch.quantile(chosen, levels)
-    mean, error = _mean_and_error(differences.clamp(low, high), [held_out])
+    levels = [_WINSORISED_SHARE, 1 - _WINSORISED_SHARE]
+    low, high = torch.quantile(differences, differences.new_tensor(levels))
+    mean, error = _mean_and_error(differences.clamp(low, high))
     return mean, error / (1 - 2 * _WINSORISED_SHARE)
 
 
-def _mean_and_error(differences: Tensor, held_out: Sequence[RowSample]) -> tuple[float, float]:
-    """Return the mean over held-out rows of row-wise differences, and its standard error."""
-    rows = torch.cat([fold.data_rows() for fold in held_out])
-    chosen = differences[rows]
-    return float(chosen.mean()), float(chosen.std() / math.sqrt(len(rows)))
+def _mean_and_error(differences: Tensor) -> tuple[float, float]:
+    """Return the mean of row-wise differences (n,), and its standard error."""
+    return float(differences.mean()), float(differences.std() / math.sqrt(len(differences)))

@@ -114,7 +114,7 @@ def choose_by_stability(
         except _FailedSubsampleError as failure:
             failures[str(failure)] += 1
     if reason := _reason_against(rule, len(paths)):
-        choice = choose_by_held_out_rows(setting, strengths, progress)
+        choice = choose_by_held_out_rows(setting, [(setting.kind, strengths)], progress)
         return replace(choice, stability=_undetermined(rule, len(paths), failures, reason))
     return _stable(setting, strengths, rule, paths, failures)
 
@@ -222,7 +222,9 @@ def _stable(
         expected_false_edges=path[chosen].criterion,
         reason=None,
     )
-    return PenaltyChoice(strengths[chosen], path, setting.start(), graphs[chosen], stability)
+    return PenaltyChoice(
+        strengths[chosen], path, setting.start(), graph=graphs[chosen], stability=stability
+    )
 
 
 def _reason_against(rule: StabilityRule, num_ok: int) -> str | None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from vnce_engine.penalty import Penalty, PenaltyCurvature
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
+from vnce_engine.symmetric_products import symmetric_part
 
 
 class Preconditioner(Protocol):
@@ -77,28 +78,22 @@ class Sample(Protocol):
 
 @dataclass(frozen=True)
 class Surface:
-    """J(A) = 1/n sum_rows mean_draws log sigma(±(log ratio - log nu)) - ½ tr(A C) + b - penalty.
+    """J(A) = 1/n sum_rows mean_draws log sigma(±(log ratio - log nu)) - penalty.
 
-    The plus sign is for data rows, the minus sign for noise rows. C and b, from the control
-    variates, enter linearly, so that J without its penalty is concave whatever they are.
+    The plus sign is for data rows, the minus sign for noise rows. J without its penalty is concave.
     """
 
     sample: Sample
-    control: Tensor
-    """C (d + 1, d + 1), already divided by n."""
     penalty: Penalty
     region: Region
-    constant: Tensor | float = 0.0
-    """b, already divided by n."""
 
     def at(self, augmented: Tensor, progress: Progress) -> "SurfacePoint":
         """Evaluate the surface, its gradient and its curvature at `augmented`."""
         value, gradient = self.sample.terms(augmented, progress)
         num_rows = self.sample.num_rows
         precision = augmented[:-1, :-1]
-        value = value / num_rows - 0.5 * (augmented * self.control).sum() + self.constant
-        gradient = gradient / num_rows - 0.5 * self.control
-        gradient = 0.5 * (gradient + gradient.mT)  # products differ in their last bits
+        value = value / num_rows
+        gradient = symmetric_part(gradient / num_rows)
         gradient[:-1, :-1] = self.penalty.ascent(precision, gradient[:-1, :-1])
         return SurfacePoint(
             surface=self,

@@ -6,6 +6,8 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.cell_means import CellMeans
+
 
 class Transform(StrEnum):
     """A transform of every observed cell; NaN stays NaN.
@@ -55,10 +57,25 @@ class Transform(StrEnum):
             case _:
                 assert_never(self)
 
+    def mean_before(self, cells: CellMeans) -> NDArray[np.float64]:
+        """Return the mean of the inverse of each cell: what it is expected to be on X's scale."""
+        match self:
+            case Transform.NONE:
+                means = cells.power(1)
+            case Transform.SQRT:
+                means = cells.power(2)
+            case Transform.CBRT:
+                means = cells.power(3)
+            case Transform.LOG1P:
+                means = cells.expm1()
+            case _:
+                assert_never(self)
+        return means.numpy()
+
     def _values(self, x: ArrayLike) -> NDArray[np.float64]:
         values = np.asarray(x, dtype=np.float64)
         negative = values < 0
         if self is not Transform.NONE and negative.any():
             smallest = values[negative].min()
-            raise ValueError(f"`transform='{self}'` needs values of at least 0, got {smallest}")
+            raise ValueError(f"The transform '{self}' needs values of at least 0, got {smallest}")
         return values

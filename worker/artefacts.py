@@ -11,7 +11,11 @@ from worker.builders import Estimator
 from worker.exports.graph import graph_artefacts
 from worker.exports.objective import objective_artefact
 from worker.exports.roc import roc_artefacts
-from worker.exports.tables import imputation_artefacts, matrix_artefacts
+from worker.exports.tables import (
+    imputation_artefacts,
+    matrix_artefacts,
+    partial_correlation_artefacts,
+)
 from worker.figures.drawing import label
 from worker.figures.heatmap import heatmap_svg
 from worker.figures.network import network_svg
@@ -24,9 +28,10 @@ def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
     """Yield every file of the result; `worker.result_files.file_names` lists their names."""
     spec, estimator = fitted.spec, fitted.estimator
     names, transform = spec.variables, spec.model.transform
-    rho = estimator.partial_correlation_
     yield from matrix_artefacts("precision", names, estimator.precision_, transform)
-    yield from matrix_artefacts("partial-correlations", names, rho, transform)
+    yield from partial_correlation_artefacts(
+        names, estimator.partial_correlation_, transform, fitted.reason
+    )
     yield from imputation_artefacts(names, fitted.completed, ~np.isnan(fitted.X))
     yield from graph_artefacts(names, fitted.edges, spec.edge_threshold)
     yield objective_artefact(estimator.objective_path_, estimator.noise_starts_)
@@ -38,8 +43,7 @@ def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
 def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
     spec, estimator = fitted.spec, fitted.estimator
     about = f"{label(fitted.dataset_name)}, {spec.estimator.kind.upper()}"
-    is_correlation = estimator.diagnostics_.is_positive_definite
-    measure = "partial correlation" if is_correlation else "scaled interaction"
+    measure = "partial correlation" if fitted.reason is None else "scaled interaction"
     yield _picture(
         Figure.NETWORK,
         network_svg(
@@ -48,14 +52,14 @@ def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
             edge_threshold=spec.edge_threshold,
             truth=fitted.truth,
             title=f"Network: {about}",
-            measure=measure,
+            reason=fitted.reason,
         ),
     )
     yield _picture(
         Figure.HEATMAP,
         heatmap_svg(
             spec.variables,
-            estimator.partial_correlation_,
+            estimator.scaled_interaction_,
             title=f"{measure.capitalize()}s: {about}",
             measure=measure,
         ),

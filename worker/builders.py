@@ -47,7 +47,8 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
     """Return the unfitted estimator that the spec describes."""
     # What every estimator has; the names and words of a spec are the engine's own.
     common: dict[str, Any] = {
-        "transform": spec.model.transform.value,
+        "column_transform": spec.model.transform.value,
+        "min_observed": spec.min_observed,
         "edge_threshold": spec.edge_threshold,
         "random_state": spec.seed,
     }

@@ -33,7 +33,7 @@ POLL_SECONDS = 0.25
 NUM_WORKERS = 2
 NUM_EDGES_SHOWN = 20
 # What edges are ranked by everywhere, free of the columns' units, on which |K| depends.
-SCORE = EdgeScore.ABS_PARTIAL_CORRELATION
+SCORE = EdgeScore.ABS_SCALED_INTERACTION
 ESTIMATORS: Mapping[str, JsonObject] = {
     "VNCE": {"kind": "vnce"},
     "NCE, mean-filled": {"kind": "nce", "imputation": "mean"},

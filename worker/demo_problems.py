@@ -52,7 +52,7 @@ def sachs_problem() -> DemoProblem:
         content=_csv_with_gaps(header, masked),
         truth=moral_graph((cause, effect) for cause, effect in edges),
         transform="cbrt",
-        remark="Edges are ranked by |partial correlation|; K depends on the columns' units. The "
+        remark="Edges are ranked by |scaled interaction|; K depends on the columns' units. The "
         "accepted network is what the literature agrees on, not what these cells must show.",
     )
 
@@ -71,7 +71,7 @@ def ring_problem() -> DemoProblem:
         content=_csv_with_gaps(names, masked),
         truth=frozenset(pair(*ends) for ends in linked),
         transform="none",
-        remark="Edges are ranked by |partial correlation|. All true edges have K > 0 here, so that "
+        remark="Edges are ranked by |scaled interaction|. All true edges have K > 0 here, so that "
         "ranking by K itself uses their sign, which is unknown with real data.",
     )
 

@@ -217,7 +217,7 @@ def _convergence(estimator: Estimator) -> ConvergenceRead:
     return ConvergenceRead(
         status=FitStatus(estimator.status_),
         converged=estimator.converged_,
-        message=estimator.message_,
+        message=_as_options(estimator.message_),
         n_iter=estimator.n_iter_,
         objective=finite(path[-1]) if len(path) else None,
         gradient_norm=finite(estimator.diagnostics_.gradient_norm),
@@ -268,9 +268,17 @@ def upload_warnings(
 
 def _engine_warnings(estimator: Estimator) -> list[ResultWarning]:
     return [
-        ResultWarning(code=warning.code, message=warning.message, columns=list(warning.columns))
+        ResultWarning(
+            code=warning.code, message=_as_options(warning.message), columns=list(warning.columns)
+        )
         for warning in estimator.warnings_
     ]
+
+
+def _as_options(message: str) -> str:
+    """Return an engine's message with the names that options have here."""
+    # scikit-learn's `transform` is a method, so that in Python the option has another name.
+    return message.replace("column_transform=", "transform=")
 
 
 def _counts(fitted: FittedNetwork, censored: dict[str, int]) -> CountsRead:
@@ -301,10 +309,14 @@ def _num_fitted_rows(fitted: FittedNetwork, missing: NDArray[np.bool_]) -> int:
 
 def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:
     threshold = fitted.spec.edge_threshold
+    rule = (
+        f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule for "
+        "display, not a test."
+    )
+    none = f"No pair is selected: {fitted.reason}. Pairs are ranked by |scaled interaction|."
     return EdgeRuleRead(
         threshold=threshold,
-        text=f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule for "
-        "display, not a test.",
+        text=rule if fitted.reason is None else none,
         n_selected=sum(edge.selected for edge in fitted.edges),
         n_pairs=len(fitted.edges),
     )

@@ -1,5 +1,6 @@
 """A finished fit, and what is derived from it once for documents, files and figures alike."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
@@ -15,6 +16,10 @@ from vnce_engine.metrics import EdgeROC
 from worker.builders import Estimator
 from worker.exports.roc import roc_curves
 from worker.truth import Pair, adjacency
+
+NO_PARTIAL_CORRELATIONS = (
+    "K is not positive definite: there is no parent Gaussian, so there are no partial correlations"
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,10 @@ class FittedNetwork:
                 source=names[edge.source],
                 target=names[edge.target],
                 precision=edge.precision,
-                partial_correlation=edge.partial_correlation,
+                scaled_interaction=edge.scaled_interaction,
+                partial_correlation=None
+                if math.isnan(edge.partial_correlation)
+                else edge.partial_correlation,
                 selected=edge.selected,
                 n_pairwise=edge.n_pairwise,
                 inclusion=edge.inclusion,
@@ -69,6 +77,12 @@ class FittedNetwork:
             truth=truth,
             roc_curves=curves,
         )
+
+    @property
+    def reason(self) -> str | None:
+        """Why there are no partial correlations; None where there are."""
+        is_positive_definite = self.estimator.diagnostics_.is_positive_definite
+        return None if is_positive_definite else NO_PARTIAL_CORRELATIONS
 
 
 def to_array(table: pa.Table) -> NDArray[np.float64]:

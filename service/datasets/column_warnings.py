@@ -98,7 +98,7 @@ def _zeros(columns: list[tuple[ColumnSummary, pa.Array]]) -> Iterator[DatasetWar
         names, listed = zip(*counts, strict=True)
         message = (
             f"Columns that look like counts: {', '.join(listed)}. The model is one of continuous "
-            "values; a transform such as sqrt or log1p brings counts closer to it."
+            'values; `transform="sqrt"` or `"log1p"` brings counts closer to it.'
         )
         yield make(WarningCode.COUNTS, message, list(names))
     if zeros:

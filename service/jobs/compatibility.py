@@ -4,6 +4,7 @@ What cannot be seen in a summary is left to the engine, whose refusal ends the j
 code.
 """
 
+import math
 from collections.abc import Iterator
 from typing import assert_never
 
@@ -54,6 +55,11 @@ def num_parameters(num_variables: int) -> int:
     return num_variables * (num_variables + 1) // 2 + num_variables + 1
 
 
+def least_observed(num_rows: int) -> int:
+    """Return how many observed cells a variable needs by default: the engine's rule."""
+    return min(max(10, math.ceil(num_rows / 50)), math.ceil(num_rows / 2))
+
+
 def effective_penalty(estimator: ContrastiveCreate) -> PenaltyChoice | float | None:
     """Return the penalty that is meant: the paper's recipe has none to choose."""
     if estimator.penalty is PenaltyChoice.AUTO and _is_paper(estimator):
@@ -66,8 +72,9 @@ def reasons_against(
 ) -> list[ProblemItem]:
     """Return every reason why `request` cannot run on the chosen `columns`; empty if it can."""
     found = [*_of_the_table(request, summary, columns)]
+    least = request.min_observed or least_observed(summary.n_rows - summary.n_empty_rows)
     for column in columns:
-        found.extend(_of_the_column(request, column))
+        found.extend(_of_the_column(request, column, least))
     return found
 
 
@@ -211,12 +218,22 @@ def _of_few_rows(request: EstimationJobCreate, width: int, rows: int) -> Iterato
     )
 
 
-def _of_the_column(request: EstimationJobCreate, column: ColumnSummary) -> Iterator[ProblemItem]:
+def _of_the_column(
+    request: EstimationJobCreate, column: ColumnSummary, min_observed: int
+) -> Iterator[ProblemItem]:
     if column.n_observed == 0:
         yield ProblemItem(
             message="No cell holds a number; leave the variable out.", column=column.name
         )
         return
+    if column.n_observed < min_observed:
+        yield ProblemItem(
+            message=f"Fewer than {min_observed} cells hold a number; leave the variable out, or "
+            "set min_observed.",
+            column=column.name,
+            pointer="/min_observed",
+            count=column.n_observed,
+        )
     if column.is_constant:
         yield ProblemItem(
             message="All observed values are the same; leave the variable out.",

@@ -1,6 +1,5 @@
 """Estimations: every choice made, the data set's facts, the warnings."""
 
-import secrets
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -17,7 +16,7 @@ from service.jobs.planned_data import (
 )
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
-from service.jobs.specs.base import MAX_SEED
+from service.jobs.specs.base import chosen_seed
 from service.jobs.specs.contrastive import (
     PAPER_NOISE_DRAWS,
     ContrastiveCreate,
@@ -81,7 +80,7 @@ def resolve(request: EstimationJobCreate, summary: DatasetSummary) -> Estimation
     # A misspelt name must not also be reported as too few variables.
     refuse(reasons or reasons_against(request, summary, columns))
     names = [column.name for column in columns]
-    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
+    seed = chosen_seed(request.seed)
     request = request.model_copy(update=_decided(request))
     return EstimationSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
 

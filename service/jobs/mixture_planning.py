@@ -1,6 +1,5 @@
 """Estimations of the mixture: one column with enough values, every choice made, the warnings."""
 
-import secrets
 from collections.abc import Iterator
 
 from sqlalchemy.orm import Session
@@ -17,7 +16,7 @@ from service.jobs.planned_data import (
 )
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
-from service.jobs.specs.base import MAX_SEED, MIN_ROWS
+from service.jobs.specs.base import MIN_ROWS, chosen_seed
 from service.jobs.specs.mixture import (
     MixtureEstimationJobCreate,
     MixtureEstimationSpec,
@@ -66,7 +65,7 @@ def resolve_mixture(
     """
     columns, reasons = choose_columns(request.variables, summary.columns)
     refuse(reasons or list(_reasons_against(request, columns)))
-    seed = secrets.randbelow(MAX_SEED + 1) if request.seed is None else request.seed
+    seed = chosen_seed(request.seed)
     names = [column.name for column in columns]
     return MixtureEstimationSpec.model_validate(
         {**request.model_dump(), "variables": names, "seed": seed}

@@ -1,6 +1,5 @@
 """From a request to what would run: every choice made, what speaks against it, the warnings."""
 
-import secrets
 from typing import assert_never
 
 from sqlalchemy.orm import Session
@@ -16,7 +15,7 @@ from service.jobs.mixture_planning import describe_mixture, mixture_warnings, pl
 from service.jobs.plans import Plan
 from service.jobs.schemas import JobPlan
 from service.jobs.specs import JobCreate
-from service.jobs.specs.base import MAX_SEED
+from service.jobs.specs.base import chosen_seed
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
@@ -39,7 +38,7 @@ def plan(session: Session, request: JobCreate) -> Plan:
         case SimulationJobCreate():
             return Plan(spec=_simulation(request), data=None, ground_truth=None)
         case ExperimentJobCreate():
-            choices = {**request.model_dump(), "seed": _seed(request.seed)}
+            choices = {**request.model_dump(), "seed": chosen_seed(request.seed)}
             return Plan(spec=ExperimentSpec.model_validate(choices), data=None, ground_truth=None)
         case ScoringJobCreate():
             return _plan_scoring(session, request)
@@ -63,12 +62,8 @@ def describe(plan: Plan) -> JobPlan:
             return JobPlan(spec=plan.spec, estimation=None, warnings=[])
 
 
-def _seed(wanted: int | None) -> int:
-    return secrets.randbelow(MAX_SEED + 1) if wanted is None else wanted
-
-
 def _simulation(request: SimulationJobCreate) -> SimulationSpec:
-    seed = _seed(request.seed)
+    seed = chosen_seed(request.seed)
     size = f"{request.n_rows}x{request.n_variables}"
     name = f"{request.graph}-{size}-{request.missing_fraction:g}-seed-{seed}"
     choices = {**request.model_dump(), "seed": seed, "name": request.name or name}

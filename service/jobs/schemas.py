@@ -116,7 +116,8 @@ class JobPlan(ReadModel):
     """What a request would run; nothing was stored."""
 
     spec: JobSpec = Field(
-        description="The request with every choice made; a seed left null is an example."
+        description="The request with every choice made; a seed of null is drawn anew when it is "
+        "submitted."
     )
     estimation: EstimationPlan | None = Field(
         description="What it would work on; null for other kinds of job."

@@ -15,7 +15,13 @@ from service.results.downloads import send_artefact
 from service.results.formats import GraphFormat, MediaType, TableFormat, choose, media_type
 from service.results.pages import GraphPage, ResultRead, describe_edge, describe_result
 from service.results.repository import EdgeFilter
-from service.results.schemas import EdgeRuleRead, ImputationsRead, MatrixRead, RocRead
+from service.results.schemas import (
+    EdgeRuleRead,
+    ImputationsRead,
+    MatrixRead,
+    PartialCorrelationsRead,
+    RocRead,
+)
 from service.results.vocabulary import EdgeScore, Figure
 
 router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"])
@@ -83,11 +89,11 @@ def download_precision(
 @router.get(
     "/partial-correlations",
     operation_id="get_partial_correlations",
-    response_model=MatrixRead,
+    response_model=PartialCorrelationsRead,
     responses=_READ,
 )
 def get_partial_correlations(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
-    """Return the matrix of partial correlations, 1 on its diagonal."""
+    """Return the matrix of partial correlations, 1 on its diagonal; null where there are none."""
     return send_artefact(request, database, job_id, "partial-correlations.json", as_file=False)
 
 
@@ -100,7 +106,7 @@ def get_partial_correlations(job_id: JobId, request: Request, database: Database
 def download_partial_correlations(
     job_id: JobId, request: Request, database: DatabaseDep, format: TableFormatQuery = None
 ) -> Response:
-    """Download the matrix of partial correlations."""
+    """Download the matrix of partial correlations; no number where there are none."""
     return _send_table(request, database, job_id, "partial-correlations", format)
 
 
@@ -135,7 +141,7 @@ def list_edges(
     database: DatabaseDep,
     min_abs_weight: Annotated[
         float,
-        Query(ge=0, le=1, description="Only pairs whose |partial correlation| is at least this."),
+        Query(ge=0, le=1, description="Only pairs whose |scaled interaction| is at least this."),
     ] = 0.0,
     selected: Annotated[
         bool | None, Query(description="Only pairs that meet the edge rule, or do not.")
@@ -149,13 +155,16 @@ def list_edges(
     wanted = EdgeFilter(min_abs_weight=min_abs_weight, selected=selected)
     with database.moment() as session:
         access.estimation_of(session, job_id)
-        names, edge_rule = repository.graph_head(session, job_id)
+        head = repository.graph_head(session, job_id)
         # One more than asked for tells whether there is a next page.
         found = repository.strongest_edges(session, job_id, wanted, limit + 1, _rank(cursor))
     page = GraphPage(
-        names=names,
-        edge_rule=EdgeRuleRead.model_validate(edge_rule),
-        edges=[describe_edge(edge) for edge in found[:limit]],
+        names=head.names,
+        edge_rule=EdgeRuleRead.model_validate(head.edge_rule),
+        edges=[
+            describe_edge(edge, is_positive_definite=head.is_positive_definite)
+            for edge in found[:limit]
+        ],
         next_cursor=str(found[limit - 1].rank) if len(found) > limit else None,
     )
     return json_response(request, page, {"Cache-Control": IMMUTABLE})

@@ -100,13 +100,19 @@ _RESULT: TypeAdapter[ResultRead] = TypeAdapter(ResultRead)
 class EdgeRead(ResultModel):
     """A pair of variables."""
 
-    rank: int = Field(ge=1, description="Place by falling absolute partial correlation, from 1.")
+    rank: int = Field(ge=1, description="Place by falling |scaled interaction|, from 1.")
     source: str = Field(description="The variable that comes first in the table.")
     target: str = Field(description="The other one.")
     precision: float = Field(description="K_ij, on the transformed scale, the columns' own units.")
-    partial_correlation: float = Field(
-        description="-K_ij / sqrt(K_ii K_jj); a partial correlation of the parent (untruncated) "
-        "Gaussian where K is positive definite."
+    scaled_interaction: float = Field(
+        description="-K_ij / sqrt(K_ii K_jj), free of units; beyond -1 or 1 only where K is not "
+        "positive definite."
+    )
+    partial_correlation: float | None = Field(
+        ge=-1,
+        le=1,
+        description="The scaled interaction as the partial correlation of the parent (untruncated) "
+        "Gaussian; null where K is not positive definite: there is no parent Gaussian then.",
     )
     selected: bool = Field(description="Whether it meets the edge rule.")
     n_pairwise: int = Field(ge=0, description="Rows in which both are observed.")
@@ -148,14 +154,17 @@ def describe_result(
     return _RESULT.validate_python(document)
 
 
-def describe_edge(edge: EdgeRecord) -> EdgeRead:
-    """Return what the API says about a pair."""
+def describe_edge(edge: EdgeRecord, *, is_positive_definite: bool) -> EdgeRead:
+    """Return what the API says about a pair; `is_positive_definite` is said of its K."""
+    interaction = edge.scaled_interaction
     return EdgeRead(
         rank=edge.rank,
         source=edge.source,
         target=edge.target,
         precision=edge.precision,
-        partial_correlation=edge.partial_correlation,
+        scaled_interaction=interaction,
+        # Rounding may take that of a nearly singular K beyond 1.
+        partial_correlation=max(-1.0, min(interaction, 1.0)) if is_positive_definite else None,
         selected=edge.selected,
         n_pairwise=edge.n_pairwise,
         inclusion=edge.inclusion,

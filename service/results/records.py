@@ -28,12 +28,13 @@ class EdgeRecord(Record):
     __tablename__ = "edges"
 
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
-    # From 1, by falling |partial correlation|.
+    # From 1, by falling |scaled interaction|.
     rank: Mapped[int] = mapped_column(primary_key=True)
     source: Mapped[str]
     target: Mapped[str]
     precision: Mapped[float]
-    partial_correlation: Mapped[float]
+    # Where the result's document says that K is positive definite, the partial correlation.
+    scaled_interaction: Mapped[float]
     selected: Mapped[bool]
     n_pairwise: Mapped[int]
     # Share of half-samples that have the edge; null where none were drawn.

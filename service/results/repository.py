@@ -19,10 +19,22 @@ from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 class EdgeFilter:
     """Which pairs are listed."""
 
-    # Least absolute partial correlation.
+    # Least absolute scaled interaction.
     min_abs_weight: float
     # Only those that are selected, or are not; None: both.
     selected: bool | None
+
+
+# What is stored of an edge; its partial correlation follows from the document.
+_EDGE_COLUMNS = (
+    "source",
+    "target",
+    "precision",
+    "scaled_interaction",
+    "selected",
+    "n_pairwise",
+    "inclusion",
+)
 
 
 def store(session: Session, job_id: str, outcome: Outcome) -> None:
@@ -34,7 +46,7 @@ def store(session: Session, job_id: str, outcome: Outcome) -> None:
     session.add(ResultRecord(job_id=job_id, document=document, sha256=hash_of(document)))
     session.flush()
     rows = [
-        {"job_id": job_id, "rank": rank, **vars(edge)}
+        {"job_id": job_id, "rank": rank} | {name: getattr(edge, name) for name in _EDGE_COLUMNS}
         for rank, edge in enumerate(outcome.edges, start=1)
     ]
     if rows:
@@ -69,12 +81,24 @@ def files(session: Session, job_id: str) -> list[tuple[ArtefactRecord, BlobRecor
     return [(artefact, blob) for artefact, blob in session.execute(query)]
 
 
-def graph_head(session: Session, job_id: str) -> tuple[list[str], dict[str, Any]]:
-    """Return the names and the edge rule of an estimated network, the rest left where it is."""
+@dataclass(frozen=True)
+class GraphHead:
+    """What a result says of its network as a whole."""
+
+    names: list[str]
+    edge_rule: dict[str, Any]
+    is_positive_definite: bool
+
+
+def graph_head(session: Session, job_id: str) -> GraphHead:
+    """Return what is said of an estimated network, the rest of the document left where it is."""
     document = ResultRecord.document
-    query = select(document["names"], document["edge_rule"]).where(ResultRecord.job_id == job_id)
-    names, edge_rule = session.execute(query).one()
-    return names, edge_rule
+    query = select(
+        document["names"],
+        document["edge_rule"],
+        document[("diagnostics", "is_positive_definite")].as_boolean(),
+    ).where(ResultRecord.job_id == job_id)
+    return GraphHead(*session.execute(query).one())
 
 
 def strongest_edges(
@@ -84,7 +108,7 @@ def strongest_edges(
     query = select(EdgeRecord).where(
         EdgeRecord.job_id == job_id,
         EdgeRecord.rank > after_rank,
-        func.abs(EdgeRecord.partial_correlation) >= wanted.min_abs_weight,
+        func.abs(EdgeRecord.scaled_interaction) >= wanted.min_abs_weight,
     )
     if wanted.selected is not None:
         query = query.where(EdgeRecord.selected == wanted.selected)

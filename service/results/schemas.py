@@ -139,7 +139,8 @@ class DiagnosticsRead(ResultModel):
     """Whether the result can be trusted; null where a figure does not apply."""
 
     is_positive_definite: bool = Field(
-        description="Whether K is; if not, partial correlations lose their meaning."
+        description="Whether K is; if not, there are no partial correlations, and no pair is "
+        "selected."
     )
     smallest_eigenvalue: float = Field(description="Smallest eigenvalue of the scaled K.")
     separated_share: float | None = Field(
@@ -193,8 +194,13 @@ class CountsRead(ResultModel):
 class EdgeRuleRead(ResultModel):
     """When a pair counts as an edge."""
 
-    threshold: float = Field(ge=0, le=1, description="Least absolute partial correlation.")
-    text: str = Field(description="The rule in words; a display rule, not a test.")
+    threshold: float = Field(
+        ge=0, le=1, description="Least |partial correlation| of a selected pair."
+    )
+    text: str = Field(
+        description="The rule in words; a display rule, not a test. Where K is not positive "
+        "definite, why no pair is selected."
+    )
     n_selected: int = Field(ge=0, description="Pairs that meet it.")
     n_pairs: int = Field(ge=1, description="All pairs.")
 
@@ -283,6 +289,20 @@ class MatrixRead(ResultModel):
     names: list[str] = Field(description="Names of rows and columns, in order.")
     transform: Transform = Field(description="The scale that it is on.")
     values: list[list[float]] = Field(description="Rows of the matrix.")
+
+
+class PartialCorrelationsRead(ResultModel):
+    """The matrix of partial correlations."""
+
+    names: list[str] = Field(description="Names of rows and columns, in order.")
+    transform: Transform = Field(description="The scale that it is on.")
+    values: list[list[float | None]] = Field(
+        description="Rows of the matrix, 1 on its diagonal; null off it where K is not positive "
+        "definite."
+    )
+    reason: str | None = Field(
+        default=None, description="Why there are no partial correlations; null where there are."
+    )
 
 
 class ImputedCell(ResultModel):

@@ -16,8 +16,8 @@ class EdgeScore(StrEnum):
 
     ABS_PRECISION = "abs_precision"
     PRECISION = "precision"
-    ABS_PARTIAL_CORRELATION = "abs_partial_correlation"
-    PARTIAL_CORRELATION = "partial_correlation"
+    ABS_SCALED_INTERACTION = "abs_scaled_interaction"
+    SCALED_INTERACTION = "scaled_interaction"
 
 
 class Figure(StrEnum):

@@ -7,12 +7,17 @@ from service.jobs.specs import base as specs_base
 from service.jobs.specs import contrastive as specs
 from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
-from vnce_engine import metrics, observations, paper, penalty, problem, stability
+from vnce_engine import columns, metrics, observations, paper, penalty, problem, stability
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 
 
 def test_least_number_of_rows() -> None:
     assert specs_base.MIN_ROWS == observations.MIN_ROWS
+
+
+@pytest.mark.parametrize("num_rows", [6, 7, 12, 19, 20, 21, 350, 500, 501, 10_000])
+def test_least_number_of_observed_cells(num_rows: int) -> None:
+    assert compatibility.least_observed(num_rows) == columns.least_observed(num_rows)
 
 
 @pytest.mark.parametrize("kind", list(PenaltyKind))

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from service.database import Database
 from service.main import create_app
 from service.results.pages import EstimationResultRead, GraphPage
-from service.results.schemas import ImputationsRead, MatrixRead, RocRead
+from service.results.schemas import ImputationsRead, MatrixRead, PartialCorrelationsRead, RocRead
 from service.results.vocabulary import EdgeScore, Figure
 from service.settings import Authentication, Settings
 from service.tenant_names import DEFAULT_TENANT
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "": EstimationResultRead,
     "/precision": MatrixRead,
-    "/partial-correlations": MatrixRead,
+    "/partial-correlations": PartialCorrelationsRead,
     "/imputations": ImputationsRead,
     "/graph": GraphPage,
 } | {f"/roc?score={score}": RocRead for score in EdgeScore}

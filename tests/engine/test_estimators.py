@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import vnce_engine
 from vnce_engine import (
     FitStatus,
     FitStep,
@@ -20,11 +21,12 @@ from vnce_engine.simulate import (
     ring_precision,
     sample_truncated_gaussian,
 )
-from vnce_engine.transforms import Transform
 
 ESTIMATORS = [TruncatedGaussianVNCE, TruncatedGaussianNCE]
 # Everything chosen beforehand: one short fit.
 QUICK: dict[str, Any] = {"linear": "zero", "penalty": 0.5, "random_state": 0}
+# Penalised so that tables of more parameters than rows are fitted, too.
+CHECKED: dict[str, Any] = {"linear": "zero", "penalty": 1.0, "random_state": 0}
 
 
 def table(n: int = 120, d: int = 4, fraction: float = 0.2, seed: int = 5) -> np.ndarray:
@@ -33,33 +35,8 @@ def table(n: int = 120, d: int = 4, fraction: float = 0.2, seed: int = 5) -> np.
     return mask_completely_at_random(X, fraction, rng)
 
 
-class _WithoutTransform:
-    """An estimator without its parameter `transform`, so that scikit-learn's checks can run.
-
-    They take anything with an attribute of that name for a transformer, and would call the name of
-    our column transform. All else is checked; the parameter has its own tests here.
-    """
-
-    def __init__(
-        self, *, linear: str = "zero", penalty: float = 1.0, random_state: int | None = None
-    ) -> None:
-        super().__init__(linear=linear, penalty=penalty, random_state=random_state)
-        del self.transform
-
-    def _column_transform(self) -> Transform:
-        return Transform.NONE
-
-
-class CheckedVNCE(_WithoutTransform, TruncatedGaussianVNCE):
-    pass
-
-
-class CheckedNCE(_WithoutTransform, TruncatedGaussianNCE):
-    pass
-
-
 @pytest.mark.slow
-@parametrize_with_checks([CheckedVNCE(random_state=0), CheckedNCE(random_state=0)])
+@parametrize_with_checks([TruncatedGaussianVNCE(**CHECKED), TruncatedGaussianNCE(**CHECKED)])
 def test_they_pass_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -137,7 +114,7 @@ def test_a_data_frame_s_names_are_kept() -> None:
 def test_imputing_fills_every_hole_and_leaves_the_rest_to_the_bit(transform: str) -> None:
     X = table()
     X[3] = np.nan
-    model = TruncatedGaussianVNCE(**QUICK, transform=transform).fit(X)
+    model = TruncatedGaussianVNCE(**QUICK, column_transform=transform).fit(X)
     filled = model.impute(X)
     observed = ~np.isnan(X)
     assert (filled[observed] == X[observed]).all()
@@ -248,7 +225,7 @@ def test_a_column_with_heavier_tails_than_the_family_s_is_warned_of_until_it_is_
     frame["b"] = np.exp(1.2 * np.random.default_rng(8).standard_normal(len(frame)))
 
     def warned(transform: str) -> tuple[str, ...]:
-        warnings = TruncatedGaussianVNCE(**QUICK, transform=transform).fit(frame).warnings_
+        warnings = TruncatedGaussianVNCE(**QUICK, column_transform=transform).fit(frame).warnings_
         return next((w.columns for w in warnings if w.code == "heavy-tailed-column"), ())
 
     assert warned("none") == ("b",)
@@ -266,6 +243,29 @@ def test_a_column_far_above_zero_is_warned_of_where_the_model_ends_at_zero() -> 
 
 
 # --- what is refused ---
+
+
+ALL_ESTIMATORS = [
+    estimator
+    for name in vnce_engine.__all__
+    if hasattr(estimator := getattr(vnce_engine, name), "fit")
+]
+
+
+@pytest.mark.parametrize("estimator", ALL_ESTIMATORS)
+def test_the_seed_is_0_unless_it_is_given(estimator: Any) -> None:
+    assert estimator().get_params()["random_state"] == 0
+
+
+def test_without_a_seed_the_answer_is_the_same_and_with_none_another() -> None:
+    options = {name: value for name, value in QUICK.items() if name != "random_state"}
+
+    def precision(**seed: None) -> np.ndarray:
+        model: np.ndarray = TruncatedGaussianVNCE(**options, **seed).fit(table()).precision_
+        return model
+
+    np.testing.assert_array_equal(precision(), precision())
+    assert (precision(random_state=None) != precision()).any()
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "x", [1, 2]])
@@ -308,7 +308,7 @@ def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: 
     ("options", "said"),
     [
         ({"linear": "yes"}, "`linear` must be one of"),
-        ({"transform": "log"}, "`transform` must be one of"),
+        ({"column_transform": "log"}, "`column_transform` must be one of"),
         ({"penalty": -1.0}, "`penalty` must be"),
         ({"penalty": np.inf}, "`penalty` must be"),
         ({"penalty_kind": "lasso"}, "`penalty_kind` must be one of"),

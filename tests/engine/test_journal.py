@@ -268,7 +268,12 @@ def test_runs_within_a_value_are_forgotten_once_it_is_there() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "factor"),
-    [({"random_state": 2}, 1.0), ({"transform": "sqrt"}, 1.0), ({"penalty": 0.6}, 1.0), ({}, 1.5)],
+    [
+        ({"random_state": 2}, 1.0),
+        ({"column_transform": "sqrt"}, 1.0),
+        ({"penalty": 0.6}, 1.0),
+        ({}, 1.5),
+    ],
     ids=["seed", "transform", "penalty", "table"],
 )
 def test_the_journal_of_another_fit_is_refused(

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from vnce_engine.metrics import EdgeScore, edge_roc, edge_scores, partial_correlation
+from vnce_engine.metrics import (
+    EdgeScore,
+    edge_roc,
+    edge_scores,
+    partial_correlation,
+    scaled_interaction,
+)
 
 
 def symmetric(d, pairs):
@@ -80,26 +86,39 @@ def test_every_number_of_the_curve_is_finite_or_none():
     assert all(type(value) is float for value in (*roc.fpr, *roc.tpr, *roc.thresholds[1:]))
 
 
-def test_partial_correlations_of_a_hand_worked_matrix():
+def test_scaled_interactions_of_a_hand_worked_matrix():
     precision = np.array([[4.0, -1.0, 0.0], [-1.0, 1.0, 0.6], [0.0, 0.6, 9.0]])
 
     expected = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, -0.2], [0.0, -0.2, 1.0]])
-    assert partial_correlation(precision) == pytest.approx(expected, abs=1e-15)
+    assert scaled_interaction(precision) == pytest.approx(expected, abs=1e-15)
 
 
-def test_partial_correlations_do_not_depend_on_the_columns_units():
+def test_scaled_interactions_do_not_depend_on_the_columns_units():
     rng = np.random.default_rng(0)
     precision = np.cov(rng.normal(size=(4, 50)))
     scale = np.array([1e-100, 1.0, 1e100, 1e90])
 
     scaled = precision * scale * scale[:, None]
 
-    assert partial_correlation(scaled) == pytest.approx(partial_correlation(precision), rel=1e-12)
+    assert scaled_interaction(scaled) == pytest.approx(scaled_interaction(precision), rel=1e-12)
 
 
-def test_partial_correlations_need_a_positive_diagonal():
+def test_scaled_interactions_need_a_positive_diagonal():
     with pytest.raises(ValueError, match="positive diagonal, got -1"):
-        partial_correlation(np.diag([1.0, -1.0]))
+        scaled_interaction(np.diag([1.0, -1.0]))
+
+
+def test_an_indefinite_precision_has_scaled_interactions_and_no_partial_correlation():
+    interaction = scaled_interaction(np.array([[1.0, 4.08], [4.08, 1.0]]))
+    assert interaction[0, 1] == -4.08
+    found = partial_correlation(interaction, is_positive_definite=False)
+    np.testing.assert_array_equal(found, [[1.0, np.nan], [np.nan, 1.0]])
+
+
+def test_partial_correlations_of_a_nearly_singular_precision_do_not_pass_1_by_rounding():
+    beyond = np.nextafter(1.0, 2.0)
+    interaction = np.array([[1.0, beyond], [beyond, 1.0]])
+    assert (partial_correlation(interaction, is_positive_definite=True) == 1.0).all()
 
 
 @pytest.mark.parametrize(
@@ -107,13 +126,13 @@ def test_partial_correlations_need_a_positive_diagonal():
     [
         (EdgeScore.ABS_PRECISION, (0, 1)),
         (EdgeScore.PRECISION, (0, 2)),
-        (EdgeScore.ABS_PARTIAL_CORRELATION, (1, 2)),
-        (EdgeScore.PARTIAL_CORRELATION, (0, 1)),
+        (EdgeScore.ABS_SCALED_INTERACTION, (1, 2)),
+        (EdgeScore.SCALED_INTERACTION, (0, 1)),
     ],
 )
 def test_each_score_ranks_its_own_pair_first(score, first):
     # K_01 = -3 is the largest in size, K_02 = 2 the largest; K_12 = 1 joins small diagonals, so
-    # that its partial correlation, -.98, is the largest in size and +.3 of K_01 the largest.
+    # that its scaled interaction, -.98, is the largest in size and +.3 of K_01 the largest.
     precision = np.array([[100.0, -3.0, 2.0], [-3.0, 1.0, 1.0], [2.0, 1.0, 1.04]])
     scores = edge_scores(precision, score)
 
@@ -127,7 +146,7 @@ def test_signed_scores_run_in_opposite_directions():
     truth = symmetric(3, [True, False, False])
 
     assert edge_roc(edge_scores(precision, EdgeScore.PRECISION), truth).auc == 1.0
-    assert edge_roc(edge_scores(precision, EdgeScore.PARTIAL_CORRELATION), truth).auc == 0.0
+    assert edge_roc(edge_scores(precision, EdgeScore.SCALED_INTERACTION), truth).auc == 0.0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vnce_engine.metrics import edge_roc, partial_correlation
+from vnce_engine.metrics import edge_roc, scaled_interaction
 
 SCORES = np.array([[0.0, 0.2, 0.1], [0.2, 0.0, 0.4], [0.1, 0.4, 0.0]])
 PRECISION = np.array([[2.0, -0.6, 0.0], [-0.6, 1.0, 0.3], [0.0, 0.3, 1.5]])
@@ -45,8 +45,8 @@ def test_diagonals_count_for_nothing():
     assert edge_roc(loud, looped) == edge_roc(SCORES, truth((0, 1)))
 
 
-def test_partial_correlation_has_the_sign_and_the_zeros_of_the_precision():
-    found = partial_correlation(PRECISION)
+def test_scaled_interaction_has_the_sign_and_the_zeros_of_the_precision():
+    found = scaled_interaction(PRECISION)
     # -K_ij / sqrt(K_ii K_jj): 0.6 / sqrt(2) and -0.3 / sqrt(1.5).
     expected = np.eye(3)
     expected[0, 1] = expected[1, 0] = 0.6 / np.sqrt(2)
@@ -61,7 +61,7 @@ def test_covariance_has_no_zero_where_the_precision_has_one():
     cofactors = np.array([[1.41, 0.9, -0.18], [0.9, 3.0, -0.6], [-0.18, -0.6, 1.64]])
     np.testing.assert_allclose(covariance, cofactors / 2.28, rtol=1e-14)
     np.testing.assert_allclose(
-        partial_correlation(np.linalg.inv(covariance)),
-        partial_correlation(PRECISION),
+        scaled_interaction(np.linalg.inv(covariance)),
+        scaled_interaction(PRECISION),
         atol=1e-14,
     )

@@ -122,6 +122,7 @@ def test_half_samples_that_fail_are_counted_by_cause_and_the_others_used() -> No
         selection="stability",
         n_subsamples=30,
         noise_ratio=2,
+        min_observed=2,
         random_state=1,
     ).fit(small_table(), on_step=steps.append)
     stability = model.stability_
@@ -149,6 +150,7 @@ def test_too_many_failures_leave_no_inclusion_but_a_reason_and_a_result() -> Non
         selection="stability",
         n_subsamples=10,
         noise_ratio=2,
+        min_observed=2,
         random_state=1,
     ).fit(X)
     stability = model.stability_

@@ -33,8 +33,12 @@ def test_each_name_means_its_function(transform, expected):
 
 @pytest.mark.parametrize("transform", [t for t in Transform if t is not Transform.NONE])
 def test_negative_values_are_outside_the_domains_of_all_but_the_identity(transform):
-    with pytest.raises(ValueError, match=f"`transform='{transform}'` needs .* at least 0, got -2"):
+    with pytest.raises(
+        ValueError, match=f"The transform '{transform}' needs .* at least 0, got -2"
+    ):
         transform.forward([1.0, -2.0])
-    with pytest.raises(ValueError, match=f"`transform='{transform}'` needs .* at least 0, got -2"):
+    with pytest.raises(
+        ValueError, match=f"The transform '{transform}' needs .* at least 0, got -2"
+    ):
         transform.inverse([1.0, -2.0])
     assert Transform.NONE.forward([-2.0]) == Transform.NONE.inverse([-2.0]) == [-2.0]

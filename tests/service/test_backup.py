@@ -56,7 +56,7 @@ def filled(database: Database, add_dataset: AddDataset) -> Database:
                     source="Größe",
                     target="水",
                     precision=-0.1,
-                    partial_correlation=1 / 3,
+                    scaled_interaction=1 / 3,
                     selected=True,
                     n_pairwise=50,
                 ),

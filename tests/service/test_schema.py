@@ -1,14 +1,16 @@
 """Migrations lead to exactly the tables that the code declares."""
 
+import hashlib
+
 import pytest
 from alembic import command
 from sqlalchemy import inspect, select, text
 
-from service import schema
+from service import blobs, schema
 from service.database import Database
 from service.jobs.records import IdempotencyRecord, JobRecord
 from service.results import repository as results
-from service.results.records import ResultRecord
+from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
 
 @pytest.fixture
@@ -76,6 +78,28 @@ def test_migrations_back_and_forth_keep_every_row(database: Database) -> None:
         assert [(row.job_id, row.document["names"]) for row in rows] == [("job_1", ["水"])]
 
 
+def test_stored_networks_have_no_limit_of_observed_cells_and_mixtures_no_such_field(
+    database: Database,
+) -> None:
+    migrate(database, "0008")
+    with database.transaction() as session:
+        for job_id, model in (("job_1", "gaussian"), ("job_2", "mixture")):
+            session.execute(
+                text(
+                    "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
+                    " max_attempts, tenant) VALUES"
+                    f" ('{job_id}', 'estimation', 'succeeded',"
+                    f' \'{{"model": {{"kind": "{model}"}}}}\', 1, 1, 1, 3, \'default\')'
+                ).execution_options(no_parameters=True)
+            )
+    for revision in ("head", "0008", "head"):
+        migrate(database, revision)
+        with database.snapshot() as session:
+            specs = session.scalars(select(JobRecord.spec).order_by(JobRecord.id)).all()
+        limits = [spec.get("min_observed") for spec in specs]
+        assert limits == [1 if revision == "head" else None, None]
+
+
 def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_give_it(
     database: Database,
 ) -> None:
@@ -103,6 +127,46 @@ def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_
         assert row.sha256 == results.hash_of(row.document)
         hashes.append(row.sha256)
     assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_what_ranks_pairs_gets_its_name_in_documents_curves_and_files(
+    database: Database,
+) -> None:
+    migrate(database, "0008")
+    scores = [{"score": "abs_precision"}, {"score": "abs_partial_correlation", "auc": 0.5}]
+    with database.transaction() as session:
+        session.add(JobRecord(id="job_1", kind="estimation", spec={}, max_attempts=3))
+        session.add(ResultRecord(job_id="job_1", document={"scores": scores}, sha256="00"))
+        blob = blobs.store(session, b'{"score":"abs_partial_correlation","auc":0.5}')
+        session.flush()
+        name = "roc/abs_partial_correlation.json"
+        session.add(ArtefactRecord(job_id="job_1", name=name, media_type="x", blob_id=blob.id))
+        session.execute(
+            text(
+                "INSERT INTO edges (job_id, rank, source, target, precision, partial_correlation,"
+                " selected, n_pairwise) VALUES ('job_1', 1, 'a', 'b', -4.0, 4.08, true, 9)"
+            )
+        )
+        before = blob.sha256
+    migrate(database, "head")
+    with database.snapshot() as session:
+        [result] = session.scalars(select(ResultRecord))
+        assert [score["score"] for score in result.document["scores"]] == [
+            "abs_precision",
+            "abs_scaled_interaction",
+        ]
+        assert result.sha256 == results.hash_of(result.document)
+        [(artefact, blob)] = results.files(session, "job_1")
+        assert artefact.name == "roc/abs_scaled_interaction.json"
+        content = blobs.load(session, blob.id)
+        assert content == b'{"score":"abs_scaled_interaction","auc":0.5}'
+        assert (blob.size, blob.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+        assert [edge.scaled_interaction for edge in session.scalars(select(EdgeRecord))] == [4.08]
+    migrate(database, "0008")
+    with database.snapshot() as session:
+        [blob] = session.scalars(select(blobs.BlobRecord))
+        assert blob.sha256 == before
+    migrate(database, "head")
 
 
 def test_going_back_before_tenants_keeps_their_jobs_and_the_newer_of_equal_idempotency_keys(

@@ -41,6 +41,9 @@ COMPARATORS = [
     ({"kind": "score-matching", "weight": "square", "penalty_kind": "l1", "max_iter": 4}, {}),
 ]
 
+# What every estimator has.
+COMMON = {"min_observed": 7, "edge_threshold": 0.2, "random_state": 5}
+
 
 def spec_of(model: dict[str, Any] | None = None, **estimator: Any) -> EstimationSpec:
     """Return the specification that the service would store."""
@@ -50,6 +53,7 @@ def spec_of(model: dict[str, Any] | None = None, **estimator: Any) -> Estimation
             "dataset_id": "ds_1",
             "model": model or {"kind": "truncated-gaussian", "transform": "cbrt"},
             "estimator": estimator,
+            "min_observed": 7,
             "edge_threshold": 0.2,
             "seed": 5,
         }
@@ -67,7 +71,7 @@ def chosen(estimator: Estimator) -> dict[str, Any]:
 )
 def test_every_choice_of_a_contrastive_spec_reaches_the_estimator(choices: dict[str, Any]) -> None:
     parameters = chosen(build_estimator(spec_of(**choices, **CONTRASTIVE)))
-    expected = {**CONTRASTIVE, "transform": "cbrt", "edge_threshold": 0.2, "random_state": 5}
+    expected = {**CONTRASTIVE, **COMMON, "column_transform": "cbrt"}
     assert parameters == {**parameters, **expected, "linear": "auto", "penalty": "auto"}
     assert parameters.get("imputation", "zero") == "zero"
 
@@ -85,7 +89,7 @@ def test_every_choice_of_a_comparator_reaches_it(
 ) -> None:
     parameters = chosen(build_estimator(spec_of(**choices)))
     wanted = {key: value for key, value in choices.items() if key not in ("kind", "n_sweeps")}
-    assert parameters == {**parameters, **wanted, **renamed, "random_state": 5, "linear": "auto"}
+    assert parameters == {**parameters, **wanted, **renamed, **COMMON, "linear": "auto"}
 
 
 def test_a_linear_term_that_was_asked_for_reaches_a_comparator() -> None:
@@ -97,7 +101,7 @@ def test_a_linear_term_that_was_asked_for_reaches_a_comparator() -> None:
 def test_a_lasso_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     spec = spec_of({"kind": "gaussian"}, kind="gaussian-em", penalty=penalty, ebic_gamma=0.0)
     parameters = chosen(build_estimator(spec))
-    assert (parameters["penalty"], parameters["ebic_gamma"]) == (penalty, 0.0)
+    assert parameters == {**parameters, **COMMON, "penalty": penalty, "ebic_gamma": 0.0}
 
 
 @pytest.mark.parametrize("penalty", [None, 0.1, "cv"])
@@ -121,7 +125,7 @@ def test_every_choice_of_a_contrastive_spec_reaches_the_estimator_of_a_gaussian(
     offered = {**CONTRASTIVE}
     del offered["positive_definite"]
     parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices, **offered)))
-    expected = {**offered, "edge_threshold": 0.2, "random_state": 5, "penalty": "auto"}
+    expected = {**offered, **COMMON, "penalty": "auto"}
     assert parameters == {**parameters, **expected}
     assert parameters.get("imputation", "zero") == "zero"
 

@@ -38,11 +38,11 @@ def test_edges_are_matched_by_name_in_either_order() -> None:
 
 
 def test_signed_scores_rank_by_sign() -> None:
-    # Of K = .9, 0, -.2 the edge b - c is last; of partial correlations -.45, 0, .1 it is first.
+    # Of K = .9, 0, -.2 the edge b - c is last; of scaled interactions -.45, 0, .1 it is first.
     found = areas(scored(["b", "c"]))
-    assert (found[EdgeScore.PRECISION], found[EdgeScore.PARTIAL_CORRELATION]) == (0.0, 1.0)
+    assert (found[EdgeScore.PRECISION], found[EdgeScore.SCALED_INTERACTION]) == (0.0, 1.0)
     # Among the sizes .9, .2, 0 it beats one of the two others.
-    assert found[EdgeScore.ABS_PARTIAL_CORRELATION] == 0.5
+    assert found[EdgeScore.ABS_SCALED_INTERACTION] == 0.5
 
 
 def test_a_graph_without_edges_gives_no_area_and_says_why() -> None:

@@ -71,7 +71,7 @@ def climb(
     augmented = TruncatedGaussian(
         torch.from_numpy(start.precision), torch.from_numpy(start.linear), floor.new_zeros(())
     ).augmented()
-    surface = Surface(sample, torch.zeros_like(augmented), table.penalty, region)
+    surface = Surface(sample, table.penalty, region)
     ascent = _Ascent(region.project(augmented))
     end_step = progress.journal.begin_loop(ascent)
     centre = sample.centre if table.free_linear else torch.zeros_like(sample.centre)

@@ -30,9 +30,9 @@ FloatArray = NDArray[np.float64]
 _MAX_ROUNDS = 100
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled: see `column_change_` "
-    "for how far each column's imputed cells still moved. Try a larger `max_iter`, a `penalty`, or "
-    "leave out columns that are nearly functions of others.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
+    "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
+    "that are nearly functions of others may be behind it.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
@@ -107,7 +107,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         zero than any model without h has it, about √(2d) standard deviations; else both models are
         fitted to half of the rows, and h is free if the objective of the others gains
         more than two standard errors by it. `linear_choice_` says which.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows.
@@ -119,7 +119,9 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         Change in a round of a column's mean imputed value, averaged over rounds, in units of the
         column's root mean square, at which imputation has settled.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -131,22 +133,24 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         *,
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         linear: Literal["auto", "zero", "free"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
@@ -174,23 +178,25 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         weight: Literal["capped", "square"] = "capped",
         linear: Literal["auto", "zero", "free"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
         max_iter: int | None = None,
         tol: float = 3e-3,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.imputation = imputation
         self.weight = weight
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:

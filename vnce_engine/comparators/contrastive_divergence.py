@@ -22,7 +22,7 @@ NUM_EPOCHS = 80
 _MESSAGES = {
     FitStatus.CONVERGED: "The fit converged.",
     FitStatus.MAX_ITERATIONS: "All epochs were done. Stochastic gradients have no rule by which to "
-    "stop: compare step sizes.",
+    "stop.",
     FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
@@ -48,7 +48,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         zero than any model without h has it, about √(2d) standard deviations; else both models are
         fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
         more than two standard errors by it. `linear_choice_` says which.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows.
@@ -57,7 +57,9 @@ class TruncatedGaussianCD(ComparatorEstimator):
     max_iter : int or None
         Epochs, 80 if None, in batches of 100 rows.
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -72,22 +74,24 @@ class TruncatedGaussianCD(ComparatorEstimator):
         num_sweeps: int = 1,
         step_size: float = 0.1,
         linear: Literal["auto", "zero", "free"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.persistent = persistent
         self.num_sweeps = num_sweeps
         self.step_size = step_size
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:

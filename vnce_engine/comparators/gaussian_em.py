@@ -174,16 +174,6 @@ def observed_log_likelihoods(X: FloatArray, mean: Tensor, precision: Tensor) -> 
     return log_likelihoods
 
 
-def conditional_means(X: FloatArray, mean: Tensor, precision: Tensor) -> FloatArray:
-    """Return X (n, d), missing cells at their mean given the observed cells of their row."""
-    filled = X.copy()
-    for block in _blocks(torch.from_numpy(X)):
-        cells = block.complete(mean, precision).rows.numpy()
-        is_missing = np.isnan(X[block.order])
-        filled[block.order] = np.where(is_missing, cells, X[block.order])
-    return filled
-
-
 @dataclass(frozen=True)
 class _Completed:
     """A block's rows with missing cells at their conditional means, and what else EM needs."""

@@ -15,7 +15,7 @@ from torch import Tensor
 from vnce_engine.boundedness import few_rows, unbounded
 from vnce_engine.checks import check_count, check_number, check_range
 from vnce_engine.choice import Selection
-from vnce_engine.comparators.gaussian_em import GaussianFit, conditional_means, fit_gaussian
+from vnce_engine.comparators.gaussian_em import GaussianFit, fit_gaussian
 from vnce_engine.comparators.graphical_lasso import (
     LassoChoice,
     LassoPath,
@@ -27,12 +27,14 @@ from vnce_engine.comparators.penalised_em import PenalisedPath
 from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.diagnostics import choice_warnings, grid_end_warnings
+from vnce_engine.gaussian_imputation import impute_normal
 from vnce_engine.journal import Journal, name_of_fit
 from vnce_engine.network_estimator import NetworkEstimator, RandomState
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.result import FitResult, FitStatus, FitWarning
+from vnce_engine.scores import likelihood_score
 from vnce_engine.transforms import Transform
 
 FloatArray = NDArray[np.float64]
@@ -41,14 +43,13 @@ _MAX_ITERATIONS = 500
 _MESSAGES = {
     FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
     FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
-    "see `column_change_` for how far each column's imputed cells still moved. Try a larger "
-    "`max_iter` or `tol`, or leave out columns that are nearly functions of others.",
+    "see `column_change_` for how far each column's imputed cells still moved.",
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 _STUCK = (
-    "The graphical lasso's dual gap had not closed when it was stopped. Try a stronger `penalty`, "
-    "or leave out columns that are nearly functions of others."
+    "The graphical lasso's dual gap had not closed when it was stopped. Columns that are nearly "
+    "functions of others may be behind it."
 )
 # How rules of choosing are called in every estimator's result.
 _SELECTIONS = {"ebic": str(Selection.EBIC), "cv": str(Selection.HELD_OUT)}
@@ -92,19 +93,27 @@ class GaussianComparator(NetworkEstimator):
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with missing cells at their mean given the observed cells of their row.
 
-        With a transform, at the transform's inverse of that mean. Observed cells stay the same to
-        the last bit.
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        transform = Transform(self.transform_)
-        model = self._result.model
         mean = torch.from_numpy(self.mean_)
-        filled = conditional_means(transform.forward(table), mean, model.precision)
-        if transform is not Transform.NONE:
-            # A normal may go below the transform's range, where its least value stands.
-            filled = transform.inverse(np.maximum(filled, 0))
-        return np.where(np.isnan(table), filled, table)
+        return impute_normal(
+            mean, self._result.model.precision, table, Transform(self.column_transform_)
+        )
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        mean = torch.from_numpy(self.mean_)
+        return likelihood_score(mean, self._result.model.precision, self._transformed(X))
 
     @abstractmethod
     def _estimate(
@@ -127,7 +136,7 @@ class GaussianEM(GaussianComparator):
 
     Parameters
     ----------
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K is that of the transformed columns. All but "none" need
         non-negative values.
     penalty : None, "ebic", "cv" or float
@@ -141,7 +150,9 @@ class GaussianEM(GaussianComparator):
     tol : float
         Gain of an iteration, in nats a row, at which EM has converged.
     random_state : int, Generator, RandomState or None
-        Seed that deals rows to the folds of "cv".
+        Seed that deals rows to the folds of "cv"; None draws a new one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -164,20 +175,22 @@ class GaussianEM(GaussianComparator):
     def __init__(
         self,
         *,
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["ebic", "cv"] | None = None,
         ebic_gamma: float = 0.5,
         max_iter: int | None = None,
         tol: float = 1e-7,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.ebic_gamma = ebic_gamma
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:
@@ -312,7 +325,7 @@ def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
         return []
     unsettled = () if choice.is_settled else ("penalty",)
     return [
-        *grid_end_warnings(choice.path, "try a {} number for `penalty`"),
+        *grid_end_warnings(choice.path),
         *choice_warnings(unsettled),
     ]
 

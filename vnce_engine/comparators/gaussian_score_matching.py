@@ -70,7 +70,7 @@ class GaussianScoreMatching(GaussianComparator):
 
     Parameters
     ----------
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K is that of the transformed columns. All but "none" need
         non-negative values.
     penalty : None, "cv" or float
@@ -83,7 +83,9 @@ class GaussianScoreMatching(GaussianComparator):
         Largest entry of the gradient, by Cholesky factors of K relative to those of a start and by
         the mean, columns standardised, at which the search has converged.
     random_state : int, Generator, RandomState or None
-        Seed that deals rows to the folds of "cv".
+        Seed that deals rows to the folds of "cv"; None draws a new one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -100,18 +102,20 @@ class GaussianScoreMatching(GaussianComparator):
     def __init__(
         self,
         *,
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | Literal["cv"] | None = None,
         max_iter: int | None = None,
         tol: float = 1e-5,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:
@@ -168,7 +172,7 @@ class GaussianScoreMatching(GaussianComparator):
             shrinkage=shrinkage,
             warnings=(
                 *((missing_completely_at_random(num_missing),) if num_missing else ()),
-                *grid_end_warnings(path, "try a {} number for `penalty`"),
+                *grid_end_warnings(path),
             ),
         )
 

@@ -22,13 +22,11 @@ _MESSAGES = {
     FitStatus.CONVERGED: "Monte Carlo adds no more than a share of `tol` to the sampling variance "
     "of the estimates.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` steps before Monte Carlo's share in "
-    "the variance of the estimates fell to `tol`. Try a larger `max_iter` or `tol`.",
+    "the variance of the estimates fell to `tol`.",
     FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
     FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
-_STOCHASTIC_MESSAGE = (
-    "All epochs were done. Stochastic gradients have no rule by which to stop: compare step sizes."
-)
+_STOCHASTIC_MESSAGE = "All epochs were done. Stochastic gradients have no rule by which to stop."
 
 
 class TruncatedGaussianMLE(ComparatorEstimator):
@@ -50,7 +48,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
         more than two standard errors by it. `linear_choice_` says which. "zero" is the
         paper's model.
-    transform : "none", "sqrt", "cbrt" or "log1p"
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows and as it is for `TruncatedGaussianVNCE`;
@@ -69,7 +67,9 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         Samples a row of a batch, of its missing cells and of the model, and the Gibbs sweeps before
         the first and between two of them ("stochastic").
     random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int gives the same result.
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
         |partial correlation| from which a pair is shown as an edge.
 
@@ -83,7 +83,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         *,
         method: Literal["natural", "stochastic"] = "natural",
         linear: Literal["auto", "zero", "free"] = "auto",
-        transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
         max_iter: int | None = None,
@@ -92,12 +92,13 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         n_draws: int = 5,
         burn_in: int = 100,
         thinning: int = 10,
-        random_state: RandomState = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
         edge_threshold: float = 0.1,
     ) -> None:
         self.method = method
         self.linear = linear
-        self.transform = transform
+        self.column_transform = column_transform
         self.penalty = penalty
         self.penalty_kind = penalty_kind
         self.max_iter = max_iter
@@ -107,6 +108,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         self.burn_in = burn_in
         self.thinning = thinning
         self.random_state = random_state
+        self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
     def _check_parameters(self) -> None:

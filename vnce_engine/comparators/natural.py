@@ -62,7 +62,7 @@ _OVER_RELAXATION = 1.5
 
 _AT_THE_LIMIT = (
     "Steps ended where K would not have stayed safely positive definite, so that no maximum was "
-    "reached. Try a stronger `penalty`."
+    "reached."
 )
 
 
@@ -128,7 +128,7 @@ def _limit_warnings(ascent: "_Ascent") -> tuple[FitWarning, ...]:
             f"Of {ascent.num_held} of {len(ascent.path)} steps hardly anything could be taken, or "
             "nothing: K would not have stayed safely positive definite, as this method keeps it. "
             "The likelihood may rise beyond that limit, where K is indefinite, and the estimates "
-            "lie where the steps ended. Try a stronger `penalty`.",
+            "lie where the steps ended.",
         ),
     )
 
@@ -137,7 +137,7 @@ def _non_finite(path: list[float]) -> str:
     last = next((gain for gain in reversed(path) if math.isfinite(gain)), None)
     return (
         f"The gradient became infinite or undefined in step {len(path)} (last finite gain sought: "
-        f"{last}); the last finite estimate is returned. Try a `penalty`."
+        f"{last}); the last finite estimate is returned."
     )
 
 

@@ -157,6 +157,6 @@ def _indefinite(smallest: float) -> FitWarning:
     return FitWarning(
         "not-positive-definite",
         "The precision matrix is not positive definite (smallest eigenvalue of its scaled form "
-        f"{smallest:.3g}): there is no parent Gaussian, and the partial correlations are only "
-        "scaled interactions. Try a `penalty`.",
+        f"{smallest:.3g}): there is no parent Gaussian, so that there are no partial correlations, "
+        "and no pair is selected.",
     )

@@ -257,7 +257,7 @@ def _cut_warnings(num_cut: int, num_steps: int) -> tuple[FitWarning, ...]:
         FitWarning(
             "step-size-too-large",
             f"{num_cut} of {num_steps} steps would have left the positive definite matrices and "
-            "were cut short: the estimates are where that stopped them. Try a smaller `step_size`.",
+            "were cut short: the estimates are where that stopped them.",
         ),
     )
 
@@ -266,5 +266,5 @@ def _ran_away(path: list[float]) -> str:
     last = f"{path[-1]:.6g}" if path else "none"
     return (
         f"The estimates ran away in iteration {len(path) + 1} (last finite squared gradient: "
-        f"{last}); those before it are returned. Try a smaller `step_size`."
+        f"{last}); those before it are returned."
     )

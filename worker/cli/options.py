@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from service.datasets.vocabulary import Decimal, Encoding, RequestedFormat
+from service.jobs.specs.base import DEFAULT_SEED
 from service.jobs.vocabulary import (
     CensoredRule,
     Imputation,
@@ -218,6 +219,14 @@ Tolerance = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+MinObserved = Annotated[
+    int | None,
+    typer.Option(
+        help="Observed cells that every variable needs.",
+        show_default="10 or 2 % of the rows, at most half",
+        rich_help_panel=MODEL,
+    ),
+]
 EdgeThreshold = Annotated[
     float | None,
     typer.Option(
@@ -238,7 +247,7 @@ Seed = Annotated[
     int | None,
     typer.Option(
         help="Seed of every random draw.",
-        show_default="drawn and told",
+        show_default=str(DEFAULT_SEED),
         rich_help_panel=MODEL,
     ),
 ]
@@ -263,6 +272,7 @@ class ModelChoices:
     noise_draws: NoiseDraws | None
     max_iter: int | None
     tol: float | None
+    min_observed: int | None
     edge_threshold: float | None
     censored: CensoredRule | None
     seed: int | None
@@ -289,6 +299,7 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
         "kind": "estimation",
         "dataset_id": dataset_id,
         "variables": choices.variables or None,
+        "min_observed": choices.min_observed,
         "edge_threshold": choices.edge_threshold,
         "censored": choices.censored,
         "seed": choices.seed,

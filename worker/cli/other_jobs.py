@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from service.jobs.specs.base import DEFAULT_SEED
 from service.jobs.vocabulary import SimulatedGraph
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.jobs import wait_for
-from worker.cli.options import DEFAULT_URL, Json, Seed, Url
+from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import OUT, print_json
 from worker.cli.truth_file import read_truth_file
 from worker.client import JsonObject
@@ -25,7 +26,7 @@ def simulate(
     name: Annotated[
         str | None, typer.Option(help="Name of the data set.", show_default="made up")
     ] = None,
-    seed: Seed = None,
+    seed: Annotated[int, typer.Option(help="Seed of every random draw.")] = DEFAULT_SEED,
     wait: Wait = False,
     url: Url = DEFAULT_URL,
     as_json: Json = False,

@@ -71,12 +71,15 @@ def _place(item: ProblemItem) -> str:
 def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str) -> Table:
     """Return ranked edges as a table; `rows` counts those in which both variables are observed.
 
-    With a true graph the table says which edges are in it.
+    With a true graph the table says which edges are in it. Where there are no partial correlations
+    the scaled interactions stand in a column of their own name.
     """
+    are_correlations = all(edge.partial_correlation is not None for edge in edges)
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("rank", justify="right")
     table.add_column("edge", no_wrap=True)
-    table.add_column("partial corr.", justify="right", no_wrap=True)
+    measure = "partial corr." if are_correlations else "scaled interaction"
+    table.add_column(measure, justify="right", no_wrap=True)
     table.add_column("K", justify="right", no_wrap=True)
     table.add_column("rows", justify="right")
     table.add_column("selected")
@@ -86,7 +89,7 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
         cells = [
             str(rank),
             escape(f"{edge.source} – {edge.target}"),
-            f"{edge.partial_correlation:+.3f}",
+            f"{edge.scaled_interaction:+.3f}",
             f"{edge.precision:+.4g}",
             str(edge.n_pairwise),
             "yes" if edge.selected else "no",

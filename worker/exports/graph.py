@@ -14,9 +14,17 @@ from worker.exports.graph_formats.in_json import cx2, cytoscape_json, node_link
 from worker.exports.graph_formats.in_text import dot, gml
 from worker.exports.graph_formats.in_xml import gexf, graphml
 
-_ALWAYS = ("weight", "partial_correlation", "precision", "sign", "selected", "n_pairwise")
-# With more pairs a file holds the selected ones alone. Graph tools draw no more than this, and a
-# pair takes some 250 bytes in each of eight formats.
+_ALWAYS = (
+    "weight",
+    "scaled_interaction",
+    "partial_correlation",
+    "precision",
+    "sign",
+    "selected",
+    "n_pairwise",
+)
+# With more pairs a file holds the selected ones alone, or the strongest where none can be. Graph
+# tools draw no more than this, and a pair takes some 250 bytes in each of eight formats.
 MAX_PAIRS = 50_000
 
 
@@ -47,9 +55,12 @@ def build_graph(names: Sequence[str], edges: Sequence[Edge], edge_threshold: flo
 
 
 def written_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
-    """Return all pairs, or of more than `MAX_PAIRS` the selected ones, the strongest of them."""
-    if len(edges) <= MAX_PAIRS:
-        return edges
+    """Return all pairs, or of more than `MAX_PAIRS` the selected ones, the strongest of them.
+
+    Where there are no partial correlations none is selected, and they are the strongest of all.
+    """
+    if len(edges) <= MAX_PAIRS or edges[0].partial_correlation is None:
+        return edges[:MAX_PAIRS]
     return [edge for edge in edges if edge.selected][:MAX_PAIRS]
 
 
@@ -58,10 +69,11 @@ def left_out_warnings(edges: Sequence[Edge]) -> list[ResultWarning]:
     num_written = len(written_pairs(edges))
     if num_written == len(edges):
         return []
+    kind = "strongest" if edges[0].partial_correlation is None else "selected"
     return [
         ResultWarning(
             code="graph-files-shortened",
-            message=f"The graph files hold {num_written} selected pairs of {len(edges)}; the list "
+            message=f"The graph files hold {num_written} {kind} pairs of {len(edges)}; the list "
             "of edges and the matrices hold all.",
             columns=[],
         )
@@ -91,18 +103,21 @@ def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) ->
 
 
 def _edge_table(edges: Sequence[Edge]) -> bytes:
-    rows = ([edge.source, edge.target, *_attributes(edge).values()] for edge in edges)
-    columns = _attributes(edges[0]) if edges else _ALWAYS
+    columns = [*_ALWAYS, *(["inclusion"] if edges and edges[0].inclusion is not None else [])]
+    rows = ([edge.source, edge.target, *map(_attributes(edge).get, columns)] for edge in edges)
     return csv_bytes(["source", "target", *columns], rows)
 
 
 def _attributes(edge: Edge) -> dict[str, str | float | bool]:
     """Return an edge's attributes; `weight` is the size that graph tools expect, never negative.
 
-    `inclusion` is there if the estimation has drawn half-samples: then all of its edges have it.
+    `partial_correlation` is there if K is positive definite, `inclusion` if the estimation has
+    drawn half-samples: all edges of a graph have them, or none.
     """
+    size = edge.scaled_interaction
+    sign = "positive" if size > 0 else "negative" if size < 0 else "none"
     rho = edge.partial_correlation
-    sign = "positive" if rho > 0 else "negative" if rho < 0 else "none"
-    values = (abs(rho), rho, edge.precision, sign, edge.selected, edge.n_pairwise)
-    attributes: dict[str, str | float | bool] = dict(zip(_ALWAYS, values, strict=True))
-    return attributes if edge.inclusion is None else attributes | {"inclusion": edge.inclusion}
+    values = (abs(size), size, rho, edge.precision, sign, edge.selected, edge.n_pairwise)
+    attributes = dict(zip(_ALWAYS, values, strict=True)) | {"inclusion": edge.inclusion}
+    # Most of the formats have no word for a value that is not there.
+    return {name: value for name, value in attributes.items() if value is not None}

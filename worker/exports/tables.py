@@ -1,5 +1,6 @@
 """Named matrices and tables as JSON, NumPy, CSV and Parquet files."""
 
+import math
 from collections.abc import Sequence
 from io import BytesIO
 
@@ -11,7 +12,12 @@ from pyarrow import parquet
 from service.jobs.vocabulary import Transform
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.schemas import ImputationsRead, ImputedCell, MatrixRead
+from service.results.schemas import (
+    ImputationsRead,
+    ImputedCell,
+    MatrixRead,
+    PartialCorrelationsRead,
+)
 from worker.exports.csv_text import csv_bytes
 
 FloatArray = NDArray[np.float64]
@@ -26,13 +32,34 @@ def matrix_artefacts(
     the rows are in the order of the columns.
     """
     document = MatrixRead(names=list(names), transform=transform, values=matrix.tolist())
-    rows = ([name, *values] for name, values in zip(names, matrix.tolist(), strict=True))
+    return [_json(stem, document), *_matrix_files(stem, names, matrix)]
+
+
+def partial_correlation_artefacts(
+    names: Sequence[str], matrix: FloatArray, transform: Transform, reason: str | None
+) -> list[Artefact]:
+    """Return the partial correlations (d, d) in the formats of `matrix_artefacts`.
+
+    Those that are NaN are null in JSON and Parquet and empty in CSV; `reason` says why.
+    """
+    stem = "partial-correlations"
+    document = PartialCorrelationsRead(
+        names=list(names), transform=transform, values=_without_nan(matrix), reason=reason
+    )
+    return [_json(stem, document), *_matrix_files(stem, names, matrix)]
+
+
+def _matrix_files(stem: str, names: Sequence[str], matrix: FloatArray) -> list[Artefact]:
+    rows = ([name, *values] for name, values in zip(names, _without_nan(matrix), strict=True))
     return [
-        _json(stem, document),
         _npy(stem, matrix),
         Artefact(f"{stem}.csv", MediaType.CSV, csv_bytes(["", *names], rows)),
         _parquet(stem, names, matrix),
     ]
+
+
+def _without_nan(matrix: FloatArray) -> list[list[float | None]]:
+    return [[None if math.isnan(value) else value for value in row] for row in matrix.tolist()]
 
 
 def imputation_artefacts(
@@ -59,7 +86,7 @@ def imputation_artefacts(
     ]
 
 
-def _json(stem: str, document: MatrixRead | ImputationsRead) -> Artefact:
+def _json(stem: str, document: MatrixRead | PartialCorrelationsRead | ImputationsRead) -> Artefact:
     return Artefact(f"{stem}.json", MediaType.JSON, document.model_dump_json().encode())
 
 
@@ -70,7 +97,7 @@ def _npy(stem: str, table: FloatArray) -> Artefact:
 
 
 def _parquet(stem: str, names: Sequence[str], table: FloatArray) -> Artefact:
-    columns = [pa.array(np.ascontiguousarray(column)) for column in table.T]
+    columns = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in table.T]
     content = BytesIO()
     parquet.write_table(pa.table(columns, names=list(names)), content)
     return Artefact(f"{stem}.parquet", MediaType.PARQUET, content.getvalue())

@@ -1,4 +1,4 @@
-"""The matrix of partial correlations as a heat map."""
+"""The matrix of scaled interactions, or partial correlations, as a heat map."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -27,7 +27,7 @@ _DARK = 0.6
 
 
 def heatmap_svg(
-    names: Sequence[str], partial_correlation: NDArray[np.float64], *, title: str, measure: str
+    names: Sequence[str], interaction: NDArray[np.float64], *, title: str, measure: str
 ) -> bytes:
     """Draw the matrix (d, d) in the order of `names`, the diagonal left out.
 
@@ -37,16 +37,14 @@ def heatmap_svg(
     named, and the subtitle says which.
     """
     return render(
-        lambda figure: draw_heatmap(
-            figure, names, partial_correlation, title=title, measure=measure
-        )
+        lambda figure: draw_heatmap(figure, names, interaction, title=title, measure=measure)
     )
 
 
 def draw_heatmap(
     figure: Figure,
     names: Sequence[str],
-    partial_correlation: NDArray[np.float64],
+    interaction: NDArray[np.float64],
     *,
     title: str,
     measure: str,
@@ -57,7 +55,7 @@ def draw_heatmap(
     side = min(_MAX_SIDE_INCHES, max(2.0, d * cell))
     figure.set_size_inches(side, side)
     axes = figure.add_axes((0, 0, 1, 1))
-    shown = np.ma.masked_array(partial_correlation, mask=np.eye(d, dtype=bool))
+    shown = np.ma.masked_array(interaction, mask=np.eye(d, dtype=bool))
     limit = max(0.1, float(np.ceil(np.abs(shown).max() * 10 - 1e-9) / 10))
     image = axes.imshow(
         shown,
@@ -73,7 +71,7 @@ def draw_heatmap(
     if side / d >= _MIN_RULED_CELL_INCHES:
         _rule_cells(axes, d)
     if d <= _MAX_NUMBERED:
-        _write_numbers(axes, partial_correlation, limit)
+        _write_numbers(axes, interaction, limit)
     height = max(1.6, side * 0.6)
     colour_axes = figure.add_axes((1 + 0.2 / side, 0, 0.14 / side, height / side))
     figure.colorbar(image, cax=colour_axes, label=measure)

@@ -37,12 +37,12 @@ def network_svg(
     edge_threshold: float,
     truth: frozenset[Pair] | None,
     title: str,
-    measure: str,
+    reason: str | None,
 ) -> bytes:
     """Draw the selected pairs, by sign and size of their partial correlation.
 
-    `measure` is what the figure calls that number: without a positive definite precision matrix
-    it is no partial correlation.
+    `reason` says why there are no partial correlations, and so no selected pair; None where there
+    are.
 
     With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
     a dotted grey line. Of very many pairs the strongest are drawn, of very many variables the most
@@ -57,7 +57,7 @@ def network_svg(
             edge_threshold=edge_threshold,
             truth=truth,
             title=title,
-            measure=measure,
+            reason=reason,
         )
     )
 
@@ -70,7 +70,7 @@ def draw_network(
     edge_threshold: float,
     truth: frozenset[Pair] | None,
     title: str,
-    measure: str,
+    reason: str | None,
 ) -> None:
     """Draw what `network_svg` describes on an empty figure."""
     circle = Circle(len(names))
@@ -108,9 +108,10 @@ def draw_network(
     )
     named = circle.named(_by_strongest_pair(names, edges))
     write_names(axes, circle, names, named)
-    _explain(figure, selected, truth, measure)
+    _explain(figure, selected, truth)
     num_pairs = len(names) * (len(names) - 1) // 2
-    notes = [f"{len(selected)} of {num_pairs} pairs have |{measure}| ≥ {edge_threshold:g}"]
+    rule = f"{len(selected)} of {num_pairs} pairs have |partial correlation| ≥ {edge_threshold:g}"
+    notes = [rule if reason is None else f"no pair is selected: {reason}"]
     if len(drawn) < len(selected):
         notes.append(f"the strongest {len(drawn)} are drawn, {len(selected) - len(drawn)} are not")
     if len(named) < len(names):
@@ -133,7 +134,7 @@ def _edge_line(edge: Edge, points: NDArray[np.float64], truth: frozenset[Pair] |
     return Line2D(
         *points.T,
         color=_colour(edge),
-        linewidth=_line_width(edge.partial_correlation),
+        linewidth=_line_width(edge.scaled_interaction),
         linestyle=_FALSE if is_false else "-",
         clip_on=False,
         zorder=2,
@@ -141,20 +142,18 @@ def _edge_line(edge: Edge, points: NDArray[np.float64], truth: frozenset[Pair] |
 
 
 def _colour(edge: Edge) -> str:
-    return POSITIVE if edge.partial_correlation > 0 else NEGATIVE
+    return POSITIVE if edge.scaled_interaction > 0 else NEGATIVE
 
 
-def _line_width(partial_correlation: float) -> float:
-    """Return the width in points: proportional to the size, but never too thin to be seen."""
-    return max(0.5, _WIDEST_POINTS * min(abs(partial_correlation), 1.0))
+def _line_width(size: float) -> float:
+    """Return the width in points: proportional to a correlation's size, but visible."""
+    return max(0.5, _WIDEST_POINTS * min(abs(size), 1.0))
 
 
-def _explain(
-    figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None, measure: str
-) -> None:
+def _explain(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None) -> None:
     handles = [
-        Line2D([], [], color=POSITIVE, linewidth=3, label=f"positive {measure}"),
-        Line2D([], [], color=NEGATIVE, linewidth=3, label=f"negative {measure}"),
+        Line2D([], [], color=POSITIVE, linewidth=3, label="positive partial correlation"),
+        Line2D([], [], color=NEGATIVE, linewidth=3, label="negative partial correlation"),
     ]
     handles += [
         Line2D([], [], color=QUIET, linewidth=_line_width(size), label=f"size {size:g}")
@@ -180,5 +179,5 @@ def _explain(
 
 def _width_examples(selected: Sequence[Edge]) -> list[float]:
     """Return up to three round sizes that span those drawn."""
-    largest = max((abs(edge.partial_correlation) for edge in selected), default=0.0)
+    largest = max((abs(edge.scaled_interaction) for edge in selected), default=0.0)
     return [size for size in (0.1, 0.3, 0.6) if size <= largest]

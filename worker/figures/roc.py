@@ -11,8 +11,8 @@ from worker.figures.drawing import FAINT, SERIES, add_legend, add_title, render
 SCORE_LABELS = {
     EdgeScore.ABS_PRECISION: "|K|",
     EdgeScore.PRECISION: "K",
-    EdgeScore.ABS_PARTIAL_CORRELATION: "|partial correlation|",
-    EdgeScore.PARTIAL_CORRELATION: "partial correlation",
+    EdgeScore.ABS_SCALED_INTERACTION: "|scaled interaction|",
+    EdgeScore.SCALED_INTERACTION: "scaled interaction",
 }
 
 _SIDE_INCHES = 3.8

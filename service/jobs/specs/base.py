@@ -1,13 +1,20 @@
 """What the specifications of all kinds of job share."""
 
+import secrets
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
+DEFAULT_SEED = 0
 # The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
 MIN_ROWS = 6
+
+
+def chosen_seed(wanted: int | None) -> int:
+    """Return the seed that was asked for, or one that is drawn."""
+    return secrets.randbelow(MAX_SEED + 1) if wanted is None else wanted
 
 
 def _is_text(value: str) -> str:
@@ -26,8 +33,8 @@ Seed = Annotated[SeedValue, Field(description="Seed of every random draw, from 0
 SeedChoice = Annotated[
     SeedValue | None,
     Field(
-        description="Seed of every random draw, from 0 to 2147483647; null: one is chosen, "
-        "stored and shown."
+        description="Seed of every random draw, from 0 to 2147483647; left out: 0, so that the "
+        "same request has the same answer; null: one is drawn, stored and shown."
     ),
 ]
 # Without control characters, which break lines and which PostgreSQL cannot hold.

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import DatasetId, Seed, SeedChoice, SpecModel, Tag, VariableName
+from service.jobs.specs.base import (
+    DEFAULT_SEED,
+    DatasetId,
+    Seed,
+    SeedChoice,
+    SpecModel,
+    Tag,
+    VariableName,
+)
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     ContrastiveDivergenceEstimatorSpec,
@@ -37,6 +45,13 @@ EdgeThreshold = Annotated[
         le=1,
         description="A pair is displayed as selected when its absolute partial correlation, from "
         "0 to 1, is at least this. A display rule, not a test.",
+    ),
+]
+MinObserved = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None,
+    Field(
+        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
+        "2 % of the rows with something observed if that is more, but not more than half of them."
     ),
 ]
 Censored = Annotated[
@@ -93,9 +108,10 @@ class EstimationJobCreate(RequestModel):
         default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
         description="How the model is fitted; left out: `vnce`, as it is.",
     )
+    min_observed: MinObserved = None
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE
-    seed: SeedChoice = None
+    seed: SeedChoice = DEFAULT_SEED
     tag: Tag = None
 
 
@@ -107,6 +123,7 @@ class EstimationSpec(SpecModel):
     variables: list[str] = Field(description="Columns used, in the data set's order and spelling.")
     model: ModelSpec = Field(description="What is assumed about the data.")
     estimator: EstimatorSpec = Field(description="How the model is fitted.")
+    min_observed: MinObserved
     edge_threshold: EdgeThreshold
     censored: Censored
     seed: Seed

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from service.jobs.specs.base import Seed, SeedChoice, SpecModel, Tag
+from service.jobs.specs.base import DEFAULT_SEED, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
 from service.request_model import RequestModel
 
@@ -141,7 +141,7 @@ class ExperimentJobCreate(RequestModel):
     kind: Literal["experiment"] = Field(description="The job's kind.")
     experiment: ExperimentCreate = Field(description="Which, and what is changed about it.")
     scale: Scale = ExperimentScale.QUICK
-    seed: SeedChoice = None
+    seed: SeedChoice = DEFAULT_SEED
     tag: Tag = None
 
 

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import DatasetId, Seed, SeedChoice, SpecModel, Tag, VariableName
+from service.jobs.specs.base import (
+    DEFAULT_SEED,
+    DatasetId,
+    Seed,
+    SeedChoice,
+    SpecModel,
+    Tag,
+    VariableName,
+)
 from service.jobs.specs.contrastive import NoiseRatio, NoiseScale
 from service.jobs.specs.estimation import Censored
 from service.jobs.vocabulary import CensoredRule, MixtureClimb, MixtureForm
@@ -155,7 +163,7 @@ class MixtureEstimationJobCreate(RequestModel):
         description="How the mixture is fitted; left out: `vnce`, as it is.",
     )
     censored: Censored = CensoredRule.REFUSE
-    seed: SeedChoice = None
+    seed: SeedChoice = DEFAULT_SEED
     tag: Tag = None
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from service.jobs.specs.base import MIN_ROWS, Label, Seed, SeedChoice, SpecModel, Tag
+from service.jobs.specs.base import DEFAULT_SEED, MIN_ROWS, Label, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import SimulatedGraph
 from service.request_model import RequestModel
 
@@ -53,7 +53,7 @@ class SimulationJobCreate(RequestModel):
     n_rows: NumRows = 1_000
     missing_fraction: MissingFraction = 0.0
     name: DatasetName = None
-    seed: SeedChoice = None
+    seed: SeedChoice = DEFAULT_SEED
     tag: Tag = None
 
     @model_validator(mode="after")

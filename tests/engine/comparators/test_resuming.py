@@ -118,7 +118,9 @@ def test_a_fit_that_has_come_to_take_all_rows_goes_on_with_all_of_them(
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("changes", [{"random_state": 8}, {"transform": "sqrt"}, {"max_iter": 31}])
+@pytest.mark.parametrize(
+    "changes", [{"random_state": 8}, {"column_transform": "sqrt"}, {"max_iter": 31}]
+)
 def test_the_journal_of_another_fit_is_refused(
     name: str, changes: dict[str, Any], few: NDArray[np.float64]
 ) -> None:

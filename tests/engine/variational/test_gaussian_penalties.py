@@ -208,7 +208,7 @@ def test_a_choice_at_the_weak_end_of_ones_own_grid_is_a_warning_too() -> None:
     )
     assert model.penalty_ == 30.0
     (warning,) = [w for w in model.warnings_ if w.code == "penalty-at-grid-end"]
-    assert "smaller strengths" in warning.message
+    assert "let `penalties` go on to 3." in warning.message
 
 
 def test_a_choice_by_held_out_rows_is_the_seed_s() -> None:

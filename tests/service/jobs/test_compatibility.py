@@ -58,6 +58,18 @@ def test_column_without_a_number_is_named() -> None:
     assert "No cell holds a number" in reason.message
 
 
+def test_a_column_with_few_numbers_is_counted_and_the_option_named() -> None:
+    [reason] = judge([1, 2, 3, 4, 5] + [""] * 7)
+    assert (reason.column, reason.count, reason.pointer) == ("c", 5, "/min_observed")
+    assert "Fewer than 6 cells" in reason.message
+    assert judge([1, 2, 3, 4, 5] + [""] * 7, min_observed=5) == []
+    assert [reason.column for reason in judge(with_cells(), min_observed=13)] == ["a", "b", "c"]
+
+
+def test_complete_columns_of_the_smallest_table_are_enough() -> None:
+    assert judge_table(["a,b", *GOOD[:MIN_ROWS]]) == []
+
+
 def test_negative_values_are_counted() -> None:
     [reason] = judge(with_cells(-1, -0.5))
     assert (reason.column, reason.count) == ("c", 2)
@@ -182,7 +194,8 @@ def test_rows_with_nothing_observed_do_not_count() -> None:
 def test_dropping_incomplete_rows_needs_complete_ones() -> None:
     drop = {"kind": "nce", "imputation": "drop"}
     assert judge(with_cells(""), estimator=drop) == []
-    [reason] = judge([*range(1, MIN_ROWS), *[""] * (13 - MIN_ROWS)], estimator=drop)
+    few = [*range(1, MIN_ROWS), *[""] * (13 - MIN_ROWS)]
+    [reason] = judge(few, estimator=drop, min_observed=MIN_ROWS - 1)
     assert reason.pointer == "/estimator/imputation"
 
 

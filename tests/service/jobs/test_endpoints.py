@@ -65,7 +65,7 @@ def test_defaults_are_filled_in(client: TestClient, body: dict[str, Any]) -> Non
     assert spec["variables"] == ["a", "b", "c"]
     assert spec["model"]["kind"] == "truncated-gaussian"
     assert spec["estimator"]["kind"] == "vnce"
-    assert 0 <= spec["seed"] < 2**31
+    assert spec["seed"] == 0
 
 
 @pytest.fixture
@@ -154,6 +154,8 @@ def test_idempotency_key_must_be_visible_ascii(
         ({"variables": "a"}, "/variables"),
         ({"variables": ["a", 2]}, "/variables/1"),
         ({"edge_threshold": 1.5}, "/edge_threshold"),
+        ({"min_observed": 0}, "/min_observed"),
+        ({"min_observed": 2.0}, "/min_observed"),
         ({"tag": "two\nlines"}, "/tag"),
         ({"tag": ""}, "/tag"),
         ({"censored": "ignore"}, "/censored"),
@@ -205,6 +207,21 @@ def test_data_set_that_does_not_fit_is_refused_with_every_reason(
     assert problem["code"] == "incompatible-model"
     assert [item["column"] for item in problem["errors"]] == ["b", "c"]
     assert client.get("/v1/jobs").json()["items"] == []
+
+
+def test_a_column_with_few_numbers_is_refused_unless_asked_for(
+    client: TestClient, add_dataset: AddDataset
+) -> None:
+    rows = "\n".join(f"{1 + row},{row % 5},{row if row < 9 else ''}" for row in range(40))
+    body = {"kind": "estimation", "dataset_id": add_dataset(f"a,b,c\n{rows}")}
+    answer = client.post("/v1/jobs", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "incompatible-model"
+    [reason] = answer.json()["errors"]
+    assert (reason["column"], reason["pointer"], reason["count"]) == ("c", "/min_observed", 9)
+    accepted = client.post("/v1/jobs", json={**body, "min_observed": 9})
+    assert accepted.status_code == 202
+    assert accepted.json()["spec"]["min_observed"] == 9
 
 
 def test_unknown_data_set_is_404_with_a_pointer(client: TestClient) -> None:

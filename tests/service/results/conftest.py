@@ -14,6 +14,7 @@ from service.results import repository
 from service.results.edges import Edge
 from service.results.formats import GraphFormat
 from service.results.outcome import Artefact, Outcome
+from service.results.records import ResultRecord
 from service.results.schemas import EstimationResult
 from service.results.vocabulary import EdgeScore, Figure
 from service.settings import Settings
@@ -100,7 +101,7 @@ def outcome() -> Outcome:
     types = {"json": "application/json", "svg": "image/svg+xml", "csv": "text/csv"}
     weights = [0.5, -0.4, 0.3, 0.05, -0.05, 0.0]
     edges = [
-        Edge(source, target, -weight, weight, selected=abs(weight) >= 0.1, n_pairwise=20)
+        Edge(source, target, -weight, weight, weight, selected=abs(weight) >= 0.1, n_pairwise=20)
         for (source, target), weight in zip(itertools.combinations(NAMES, 2), weights, strict=True)
     ]
     return Outcome(
@@ -145,6 +146,20 @@ def job_id(add_job: Callable[..., str], finish: Callable[[str], None]) -> str:
     """Return the id of a job that has succeeded and had no true graph."""
     job = add_job()
     finish(job)
+    return job
+
+
+@pytest.fixture
+def indefinite_job_id(
+    database: Database, add_job: Callable[..., str], finish: Callable[[str], None]
+) -> str:
+    """Return the id of a job whose K is not positive definite."""
+    job = add_job()
+    finish(job)
+    with database.transaction() as session:
+        result = session.get_one(ResultRecord, job)
+        diagnostics = {**result.document["diagnostics"], "is_positive_definite": False}
+        result.document = {**result.document, "diagnostics": diagnostics}
     return job
 
 

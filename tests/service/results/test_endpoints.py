@@ -195,6 +195,19 @@ def test_edges_are_filtered(client: TestClient, job_id: str, query: str, ranks: 
     assert [edge["rank"] for edge in page["edges"]] == ranks
 
 
+def test_pairs_have_partial_correlations_where_k_is_positive_definite(
+    client: TestClient, job_id: str, indefinite_job_id: str
+) -> None:
+    definite, indefinite = (
+        client.get(f"/v1/jobs/{job}/result/graph").json()["edges"]
+        for job in (job_id, indefinite_job_id)
+    )
+    sizes = [edge["scaled_interaction"] for edge in definite]
+    assert [edge["scaled_interaction"] for edge in indefinite] == sizes
+    assert [edge["partial_correlation"] for edge in definite] == sizes
+    assert {edge["partial_correlation"] for edge in indefinite} == {None}
+
+
 @pytest.mark.parametrize("part", ["/roc", "/roc?score=precision", "/figures/roc.svg"])
 def test_without_a_true_graph_nothing_is_scored(client: TestClient, job_id: str, part: str) -> None:
     answer = client.get(f"/v1/jobs/{job_id}/result{part}")

@@ -34,8 +34,8 @@ def test_stored_result_is_read_back(database: Database, job_id: str, outcome: Ou
         result = session.get_one(ResultRecord, job_id)
         edges = repository.strongest_edges(session, job_id, EdgeFilter(0.0, None), 100, 0)
     assert EstimationResult.model_validate(result.document) == outcome.document
-    assert [edge.partial_correlation for edge in edges] == [
-        edge.partial_correlation for edge in outcome.edges
+    assert [edge.scaled_interaction for edge in edges] == [
+        edge.scaled_interaction for edge in outcome.edges
     ]
     assert count(database, ArtefactRecord) == len(outcome.artefacts)
 

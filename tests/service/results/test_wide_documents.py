@@ -15,8 +15,9 @@ def test_a_result_is_found_without_its_document(database: Database, job_id: str)
 
 def test_the_head_of_a_graph_is_that_of_the_document(database: Database, job_id: str) -> None:
     with database.snapshot() as session:
-        names, edge_rule = repository.graph_head(session, job_id)
+        head = repository.graph_head(session, job_id)
         _, result = access.result_of(session, job_id)
-        assert names == result.document["names"]
-        assert edge_rule == result.document["edge_rule"]
-    EdgeRuleRead.model_validate(edge_rule)
+        assert head.names == result.document["names"]
+        assert head.edge_rule == result.document["edge_rule"]
+        assert head.is_positive_definite is True
+    EdgeRuleRead.model_validate(head.edge_rule)

@@ -50,7 +50,7 @@ def test_a_true_graph_is_scored_against(vnce: Vnce, table: Path, tmp_path: Path)
     done = vnce("fit", table, "--out", tmp_path / "r", "--truth", truth, *QUICK)
     assert done.exit_code == 0, done.output
     assert written(tmp_path / "r") == {"result.json", *file_names(has_truth=True)}
-    assert "AUC by abs_partial_correlation" in done.output
+    assert "AUC by abs_scaled_interaction" in done.output
 
 
 def test_nothing_of_an_earlier_result_stays_behind(vnce: Vnce, table: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from pyarrow import parquet
 
 from service.datasets.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
@@ -17,6 +18,7 @@ from service.results.outcome import Outcome
 from service.results.vocabulary import FitStatus
 from vnce_engine.journal import Journal
 from vnce_engine.result import FitStep
+from worker.cli.printing import edge_table
 from worker.estimation import (
     EstimationRequest,
     FitCancelledError,
@@ -65,6 +67,60 @@ def test_document_edges_and_files_tell_the_same_numbers(outcome: Outcome) -> Non
         assert edge.precision == precision[i, j]
         assert edge.partial_correlation == rho[i, j]
         assert edge.selected == (abs(rho[i, j]) >= document.edge_rule.threshold)
+
+
+@pytest.fixture(scope="module")
+def indefinite(make_request: MakeRequest) -> Outcome:
+    """Return an estimate of four columns, two of them heavy-tailed products, by score matching."""
+    rng = np.random.default_rng(4)
+    X = rng.exponential(size=(30, 4))
+    X[:, 1] = X[:, 0] * rng.exponential(size=30)
+    table = pa.table(list(X.T), ["a", "体重", "=c", "d d"])
+    estimator = {"kind": "score-matching", "penalty": None}
+    return estimate(make_request(table, RING, estimator=estimator), ignore)
+
+
+def test_no_output_of_an_indefinite_k_has_partial_correlations_or_selected_pairs(
+    indefinite: Outcome,
+) -> None:
+    document, files = indefinite.document, files_of(indefinite)
+    assert not document.diagnostics.is_positive_definite
+    assert {edge.partial_correlation for edge in indefinite.edges} == {None}
+    assert document.edge_rule.n_selected == 0
+    assert "not positive definite" in document.edge_rule.text
+    off = ~np.eye(4, dtype=bool)
+    assert np.isnan(load(indefinite, "partial-correlations.npy")[off]).all()
+    assert "nan" not in files["partial-correlations.csv"].decode().lower()
+    columns = parquet.read_table(BytesIO(files["partial-correlations.parquet"])).columns
+    assert [column.null_count for column in columns] == [3] * 4
+    matrix = json.loads(files["partial-correlations.json"])
+    assert {value for row in matrix["values"] for value in row} == {None, 1.0}
+    assert "not positive definite" in matrix["reason"]
+    for graph_format in GraphFormat:
+        named = b"partial_correlation" in files[f"graph.{graph_format}"]
+        assert named == (graph_format is GraphFormat.CSV)
+    assert "partial correlation" not in files["figures/heatmap.svg"].decode()
+    assert "no pair is selected" in files["figures/network.svg"].decode()
+
+
+def test_pairs_of_an_indefinite_k_are_ranked_and_scored(indefinite: Outcome) -> None:
+    K = np.array(indefinite.document.precision)
+    scaled = -K / np.sqrt(np.outer(np.diag(K), np.diag(K)))
+    place = {name: i for i, name in enumerate(indefinite.document.names)}
+    sizes = [abs(scaled[place[edge.source], place[edge.target]]) for edge in indefinite.edges]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > 1
+    assert all(score.auc is not None for score in indefinite.document.scores)
+
+
+def test_the_terminal_tells_scaled_interactions_from_partial_correlations(
+    outcome: Outcome, indefinite: Outcome
+) -> None:
+    headings = [
+        [str(column.header) for column in edge_table(edges, None, "").columns]
+        for edges in (outcome.edges, indefinite.edges)
+    ]
+    assert [heading[2] for heading in headings] == ["partial corr.", "scaled interaction"]
 
 
 def test_edges_are_all_pairs_ranked_and_counted(outcome: Outcome, small_table: pa.Table) -> None:

@@ -24,12 +24,12 @@ from worker.exports.graph import build_graph, graph_artefacts, left_out_warnings
 
 NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak", "12", "&amp; \\n", "end\\", "🐧", "n0"]
 EDGES = [
-    Edge("体重", "=f", -0.4, 0.37, True, 90),
-    Edge("12", "end\\", 0.4, -0.35, True, 12),
-    Edge('x<y & "z"', "体重", 1 / 3, -1e-17, False, 80),
-    Edge("&amp; \\n", "🐧", 1e-300, -5e-324, False, 2**31 - 1),
-    Edge("=f", "line\nbreak", 0.0, 0.0, False, 70),
-    Edge("n0", "12", 1e22, 1e-5, False, 0),
+    Edge("体重", "=f", -0.4, 0.37, 0.37, True, 90),
+    Edge("12", "end\\", 0.4, -0.35, -0.35, True, 12),
+    Edge('x<y & "z"', "体重", 1 / 3, -1e-17, -1e-17, False, 80),
+    Edge("&amp; \\n", "🐧", 1e-300, -5e-324, -5e-324, False, 2**31 - 1),
+    Edge("=f", "line\nbreak", 0.0, 0.0, 0.0, False, 70),
+    Edge("n0", "12", 1e22, 1e-5, 1e-5, False, 0),
 ]
 
 
@@ -149,11 +149,17 @@ def write(names: list[str], edges: list[Edge]) -> dict[str, bytes]:
     return {file.name: file.content for file in graph_artefacts(names, edges, 0.1)}
 
 
+# Of a precision matrix that has no partial correlations.
+INDEFINITE = [replace(edge, partial_correlation=None, selected=False) for edge in EDGES]
 INCLUSIVE = [replace(edge, inclusion=0.25) for edge in EDGES]
 
 
 @pytest.mark.parametrize(("graph_format", "read"), READERS.items())
-@pytest.mark.parametrize("edges", [EDGES, INCLUSIVE, []], ids=["edges", "inclusion", "no edges"])
+@pytest.mark.parametrize(
+    "edges",
+    [EDGES, INCLUSIVE, INDEFINITE, []],
+    ids=["edges", "inclusion", "indefinite", "no edges"],
+)
 def test_file_reloads_to_the_same_graph(
     graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], edges: list[Edge]
 ) -> None:
@@ -180,7 +186,7 @@ COLUMN_NAMES = st.text(
 def test_any_name_of_a_column_comes_back(
     graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], names: list[str]
 ) -> None:
-    edges = [Edge(names[0], names[1], -0.4, 0.4, True, 9)]
+    edges = [Edge(names[0], names[1], -0.4, 0.4, 0.4, True, 9)]
     reloaded = read(write(names, edges)[f"graph.{graph_format}"])
     assert list(reloaded) == names
     assert reloaded.has_edge(*names[:2])
@@ -201,8 +207,17 @@ def test_the_edge_table_keeps_rank_and_numbers() -> None:
 @pytest.mark.parametrize("edges", [EDGES, INCLUSIVE, []], ids=["edges", "inclusion", "no edges"])
 def test_the_edge_table_has_a_column_for_every_attribute(edges: list[Edge]) -> None:
     header = write(NAMES, edges)["graph.csv"].decode().splitlines()[0].split(",")
-    attributes = ["weight", "partial_correlation", "precision", "sign", "selected", "n_pairwise"]
+    attributes = ["weight", "scaled_interaction", "partial_correlation", "precision", "sign"]
+    attributes += ["selected", "n_pairwise"]
     assert header == ["source", "target", *attributes] + ["inclusion"] * (edges is INCLUSIVE)
+
+
+def test_where_there_are_no_partial_correlations_the_edge_table_has_an_empty_column() -> None:
+    rows = list(csv.DictReader(StringIO(write(NAMES, INDEFINITE)["graph.csv"].decode())))
+    assert {row["partial_correlation"] for row in rows} == {""}
+    assert [float(row["scaled_interaction"]) for row in rows] == [
+        edge.scaled_interaction for edge in EDGES
+    ]
 
 
 def test_every_format_is_written_as_its_own_type() -> None:
@@ -215,7 +230,7 @@ def test_characters_that_xml_cannot_hold_become_code_points_and_names_stay_apart
     read: Callable[[bytes], nx.Graph],
 ) -> None:
     names = ["bell\x07", "bellU+0007", "\ufffe", "\x07", "U+0007"]
-    edges = [Edge(one, other, 0.1, -0.2, True, 5) for one, other in combinations(names, 2)]
+    edges = [Edge(one, other, 0.1, -0.2, -0.2, True, 5) for one, other in combinations(names, 2)]
     ending = "graphml" if read is read_graphml else "gexf"
     graph = read(write(names, edges)[f"graph.{ending}"])
     assert list(graph) == ["bellU+0007_", "bellU+0007", "U+FFFE", "U+0007_", "U+0007"]
@@ -241,9 +256,18 @@ def test_of_very_many_pairs_the_files_hold_the_selected_ones_and_say_so(
 def test_when_all_of_very_many_pairs_are_selected_the_strongest_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    edges = [Edge(one, other, -0.5, 0.5, True, 5) for one, other in combinations(NAMES, 2)]
+    edges = [Edge(one, other, -0.5, 0.5, 0.5, True, 5) for one, other in combinations(NAMES, 2)]
     monkeypatch.setattr(graph_module, "MAX_PAIRS", 10)
     assert written_pairs(edges) == edges[:10]
+
+
+def test_where_none_can_be_selected_the_strongest_of_very_many_pairs_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graph_module, "MAX_PAIRS", 2)
+    assert written_pairs(INDEFINITE) == INDEFINITE[:2]
+    [warning] = left_out_warnings(INDEFINITE)
+    assert "2 strongest pairs of 6" in warning.message
 
 
 def test_when_no_pair_is_left_out_there_is_nothing_to_warn_of() -> None:

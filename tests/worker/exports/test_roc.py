@@ -16,8 +16,8 @@ def test_each_score_has_the_area_worked_out_by_hand() -> None:
     assert areas == {
         EdgeScore.ABS_PRECISION: 0.5,  # 0.5 loses to 0.8 and beats 0.1
         EdgeScore.PRECISION: 1.0,  # 0.5 beats 0.1 and -0.8
-        EdgeScore.ABS_PARTIAL_CORRELATION: 1.0,  # 0.5 beats 0.4 and 0.05
-        EdgeScore.PARTIAL_CORRELATION: 0.0,  # -0.5 loses to 0.4 and -0.05
+        EdgeScore.ABS_SCALED_INTERACTION: 1.0,  # 0.5 beats 0.4 and 0.05
+        EdgeScore.SCALED_INTERACTION: 0.0,  # -0.5 loses to 0.4 and -0.05
     }
 
 

@@ -23,14 +23,21 @@ UNICODE_NAMES = ["体重（キログラム）", "🐧 penguin", "$\\alpha$", "x<
 def edges_among(names: list[str], partial_correlation: float = 0.5) -> list[Edge]:
     selected = abs(partial_correlation) >= 0.1
     return [
-        Edge(one, other, -partial_correlation, partial_correlation, selected, 10)
+        Edge(
+            one, other, -partial_correlation, partial_correlation, partial_correlation, selected, 10
+        )
         for one, other in combinations(names, 2)
     ]
 
 
-def network(names: list[str], edges: list[Edge], truth: frozenset[Pair] | None = None) -> str:
+def network(
+    names: list[str],
+    edges: list[Edge],
+    truth: frozenset[Pair] | None = None,
+    reason: str | None = None,
+) -> str:
     return network_svg(
-        names, edges, edge_threshold=0.1, truth=truth, title="Network", measure=MEASURE
+        names, edges, edge_threshold=0.1, truth=truth, title="Network", reason=reason
     ).decode()
 
 
@@ -56,6 +63,13 @@ def test_network_without_selected_pairs_still_shows_every_variable() -> None:
     assert "0 of 3 pairs have |partial correlation| ≥ 0.1" in written
 
 
+def test_network_without_partial_correlations_says_why_no_pair_is_drawn() -> None:
+    edges = [Edge("a", "b", -4.08, 4.08, None, False, 10)]
+    picture = network(["a", "b"], edges, reason="K is not positive definite")
+    assert "no pair is selected: K is not positive definite" in texts(picture)
+    assert "4.08" not in picture
+
+
 def test_names_of_any_script_are_drawn_as_text_and_not_as_formulas() -> None:
     written = texts(network(UNICODE_NAMES, edges_among(UNICODE_NAMES)))
     assert {label(name) for name in UNICODE_NAMES} <= set(written)
@@ -64,7 +78,8 @@ def test_names_of_any_script_are_drawn_as_text_and_not_as_formulas() -> None:
 
 def test_sign_decides_the_colour() -> None:
     pictures = [
-        network(["a", "b"], [Edge("a", "b", -rho, rho, True, 9)]).lower() for rho in (0.5, -0.5)
+        network(["a", "b"], [Edge("a", "b", -rho, rho, rho, True, 9)]).lower()
+        for rho in (0.5, -0.5)
     ]
     for picture, colour, other in zip(
         pictures, (POSITIVE, NEGATIVE), (NEGATIVE, POSITIVE), strict=True
@@ -73,7 +88,7 @@ def test_sign_decides_the_colour() -> None:
 
 
 def test_network_counts_found_false_and_missed_edges() -> None:
-    edges = [Edge("a", "b", -0.5, 0.5, True, 9), Edge("a", "c", -0.3, 0.3, True, 9)]
+    edges = [Edge("a", "b", -0.5, 0.5, 0.5, True, 9), Edge("a", "c", -0.3, 0.3, 0.3, True, 9)]
     written = texts(network(["a", "b", "c"], edges, frozenset({("a", "b"), ("b", "c")})))
     assert {"in the true graph (1)", "not in it (1)", "true, not selected (1)"} <= set(written)
 
@@ -104,7 +119,7 @@ def test_network_of_very_many_pairs_draws_the_strongest_and_counts_the_others() 
 
 def test_network_of_very_many_variables_names_the_most_strongly_joined() -> None:
     names = [f"x{i}" for i in range(500)]
-    written = texts(network(names, [Edge("x77", "x401", -0.5, 0.5, True, 9)]))
+    written = texts(network(names, [Edge("x77", "x401", -0.5, 0.5, 0.5, True, 9)]))
     assert {"x77", "x401"} <= set(written)
     num_named = len(set(written) & set(names))
     assert f"{num_named} of 500 variables are named" in written

@@ -1,0 +1,59 @@
+"""The information about theta in rows: their scores and the curvature of J_NCE, as matrices.
+
+Theta is the upper triangle of A, p = (d + 1)(d + 2) / 2 entries: with t the p statistics -a_i a_j
+(i < j) and -½ a_i² of a row a = (x, 1), log phi = theta · t. In an incomplete row T stands for
+their mean under the posterior of its missing cells, the slope of log phi(x).
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Information(NamedTuple):
+    """What some rows say of theta at a point."""
+
+    gradient: Tensor
+    """(d + 1, d + 1), of the sum of the rows' terms under the inner product tr(A B)."""
+    curvature: Tensor
+    """(p, p): sum over data rows of (1 - h) T Tᵀ, h the probability of being data.
+
+    At the truth that is what the negative Hessian of the terms tends to, data and noise together,
+    and it takes no draw of a noise row, of which there is but one.
+    """
+
+
+def statistics(rows: Tensor) -> Tensor:
+    """Return t (p, b) of rows (d + 1, b)."""
+    i, j = upper_triangle(len(rows))
+    products = rows[i] * rows[j]
+    products[i == j] *= 0.5
+    return products.neg_()
+
+
+def upper_triangle(size: int) -> tuple[Tensor, Tensor]:
+    """Return the row and column (p,) of each entry of theta."""
+    i, j = torch.triu_indices(size, size)
+    return i, j
+
+
+def to_theta(symmetric: Tensor) -> Tensor:
+    """Return the p entries of a symmetric (d + 1, d + 1) matrix."""
+    i, j = upper_triangle(len(symmetric))
+    return symmetric[i, j]
+
+
+def to_slope(gradient: Tensor) -> Tensor:
+    """Return the slope in theta (p,) of a gradient under tr(A B): a pair has two entries."""
+    i, j = upper_triangle(len(gradient))
+    return gradient[i, j] * (2.0 - (i == j).to(gradient.dtype))
+
+
+def to_matrix(theta: Tensor, size: int) -> Tensor:
+    """Return the symmetric (size, size) matrix of p entries."""
+    i, j = upper_triangle(size)
+    matrix = theta.new_empty(size, size)
+    matrix[i, j] = theta
+    matrix[j, i] = theta
+    return matrix
