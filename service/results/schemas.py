@@ -43,7 +43,10 @@ class LinearTermRead(ResultModel):
     requested: LinearChoice = Field(description="What the job asked for.")
     choice: LinearChoice = Field(description="`free` or `zero`.")
     values: list[float] = Field(description="h, one number a variable; all 0 where left out.")
-    evidence: LinearEvidence | None = Field(description="Null when nothing was to be decided.")
+    evidence: LinearEvidence | None = Field(
+        description="Null when nothing was to be decided, and of a comparator where a variable "
+        "lies further from zero than any model without the term."
+    )
 
 
 class PenaltyStep(ResultModel):
@@ -124,7 +127,7 @@ class ConvergenceRead(ResultModel):
         description="Last value of the objective, per row: with its penalty, and of columns scaled "
         "for the fit. Of Monte-Carlo likelihood and contrastive divergence it is the squared "
         "length of the gradient, noise included; of Gaussian EM the log likelihood without a "
-        "penalty; of score matching minus its loss."
+        "penalty; of score matching minus its loss (`gaussian-score-matching`: less the penalty)."
     )
     gradient_norm: float | None = Field(ge=0, description="Norm of the scaled gradient at the end.")
     column_change: list[float | None] | None = Field(

@@ -9,7 +9,12 @@ from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from vnce_engine.base import TruncatedGaussianEstimator
 from worker.builders import Estimator, build_estimator
 
-ON_THE_LINE = [{"kind": "vnce"}, {"kind": "nce"}, {"kind": "gaussian-em"}]
+ON_THE_LINE = [
+    {"kind": "vnce"},
+    {"kind": "nce"},
+    {"kind": "gaussian-em"},
+    {"kind": "gaussian-score-matching"},
+]
 # Choices that are no defaults, by the names of the API and of the engine.
 CONTRASTIVE = {
     "penalty_kind": "l1",
@@ -83,7 +88,7 @@ def test_every_choice_of_a_comparator_reaches_it(
 ) -> None:
     parameters = chosen(build_estimator(spec_of(**choices)))
     wanted = {key: value for key, value in choices.items() if key not in ("kind", "n_sweeps")}
-    assert parameters == {**parameters, **wanted, **renamed, **COMMON, "linear": "zero"}
+    assert parameters == {**parameters, **wanted, **renamed, **COMMON, "linear": "auto"}
 
 
 def test_a_linear_term_that_was_asked_for_reaches_a_comparator() -> None:
@@ -104,6 +109,13 @@ def test_the_kind_of_penalty_is_open_unless_given(kind: str, model: str) -> None
     for given in ({}, {"penalty_kind": "auto"}, {"penalty_kind": "adaptive"}):
         estimator = build_estimator(spec_of({"kind": model}, kind=kind, **given))
         assert chosen(estimator)["penalty_kind"] == given.get("penalty_kind", "auto")
+
+
+@pytest.mark.parametrize("penalty", [None, 0.1, "cv"])
+def test_a_ridge_of_score_matching_arrives_as_the_engine_takes_it(penalty: Any) -> None:
+    choices = {"kind": "gaussian-score-matching", "penalty": penalty, "tol": 1e-4, "max_iter": 7}
+    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices)))
+    assert (parameters["penalty"], parameters["tol"], parameters["max_iter"]) == (penalty, 1e-4, 7)
 
 
 @pytest.mark.parametrize("penalty", ["auto", None, 2.0])

@@ -58,6 +58,11 @@ class PseudoLikelihood:
         by_column.diagonal().add_(0.5 * (variance + gap.square()).mean(dim=1))
         return value, self.num_rows * symmetric(by_column)
 
+    def cell_values(self, augmented: Tensor) -> Tensor:
+        """Return the log density (d, n) of each cell given its row's others."""
+        mu, sigma = self._given_others(augmented, Progress(None))
+        return truncated_normal.log_prob(self.rows[:-1], mu, sigma)
+
     def curvature(
         self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
     ) -> ColumnwiseCurvature:

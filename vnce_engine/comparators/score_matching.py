@@ -94,6 +94,28 @@ class ScoreMatching:
         return self.quadratic.diagonal(dim1=1, dim2=2).mT
 
 
+@dataclass(frozen=True)
+class JudgedScoreMatching(ScoreMatching):
+    """The same, with the rows that it is of."""
+
+    rows: Tensor
+    """(d, n)"""
+    kind: Weight
+
+    @classmethod
+    def read(cls, rows: Tensor, kind: Weight, progress: Progress) -> "JudgedScoreMatching":
+        """Read the statistics of rows (d, n), and keep these."""
+        read = ScoreMatching.of(rows, rows.new_zeros(len(rows)), kind, progress)
+        return cls(read.quadratic, read.slope, read.centre, read.num_rows, rows, kind)
+
+    def cell_values(self, augmented: Tensor) -> Tensor:
+        """Return each cell's part of -J, (d, n)."""
+        weight, slope = _weights(self.rows, self.kind)
+        score = -augmented[:-1] @ with_constant(self.rows, self.centre)
+        second = -augmented.diagonal()[:-1].unsqueeze(1)
+        return -(0.5 * weight * score.square() + weight * second + slope * score)
+
+
 def _weights(rows: Tensor, kind: Weight) -> tuple[Tensor, Tensor]:
     """Return g and its derivative, cell by cell."""
     match kind:

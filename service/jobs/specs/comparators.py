@@ -103,6 +103,27 @@ LassoStrength = Annotated[
     ),
 ]
 
+RidgeStrength = Annotated[
+    Literal[LassoChoice.CV]
+    | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+    | None,
+    Field(
+        description="Strength of a ridge on interactions (no unit; the same number means the same "
+        "for 1000 rows), columns standardised; `cv` chooses it by held-out rows; null leaves it "
+        "out."
+    ),
+]
+GradientTolerance = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Largest entry of the gradient, columns standardised, at which the search has "
+        "converged.",
+    ),
+]
+
 
 class MleEstimatorCreate(RequestModel):
     """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
@@ -216,3 +237,21 @@ class GaussianEmEstimatorSpec(SpecModel):
     ebic_gamma: EbicGamma
     max_iter: MaxIter
     tol: LikelihoodGain
+
+
+class GaussianScoreMatchingEstimatorCreate(RequestModel):
+    """Gaussian score matching of the observed cells' marginal density."""
+
+    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
+    penalty: RidgeStrength = None
+    max_iter: MaxIter = None
+    tol: GradientTolerance = 1e-5
+
+
+class GaussianScoreMatchingEstimatorSpec(SpecModel):
+    """Gaussian score matching of the observed cells' marginal density."""
+
+    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
+    penalty: RidgeStrength
+    max_iter: MaxIter
+    tol: GradientTolerance

@@ -99,3 +99,13 @@ def test_a_lasso_that_has_no_penalty_is_said_to_have_none(make_request: MakeRequ
     assert not stopped.convergence.converged
     assert stopped.penalty is not None
     assert stopped.penalty.strength == 0.2
+
+
+def test_a_ridge_of_score_matching_says_how_it_was_chosen(make_request: MakeRequest) -> None:
+    kind = "gaussian-score-matching"
+    assert document(make_request, {"kind": kind}).penalty is None
+    chosen = document(make_request, {"kind": kind, "penalty": "cv"}).penalty
+    assert chosen is not None
+    assert (chosen.kind, chosen.fitted_kind, chosen.requested) == ("ridge", "ridge", "cv")
+    assert chosen.selection == "held-out"
+    assert [step.strength for step in chosen.path if step.chosen] == [chosen.strength]
