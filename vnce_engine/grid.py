@@ -21,6 +21,8 @@ _L1_STEPS = 12
 # The fit of independent columns, whose slopes say where the path starts, is followed this far.
 _TOLERANCE = 1e-3
 _MAX_CYCLES = 30
+# What it takes of the progress of choosing a penalty.
+_PROGRESS = 0.02
 _MARGIN = 1.02
 
 
@@ -28,6 +30,7 @@ def strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, 
     """Return the grid of a path, from strong to weak."""
     if setting.kind is not PenaltyKind.L1:
         return STRENGTHS
+    progress.enter_part(0.0, _PROGRESS)
     strongest = float(
         progress.journal.value(
             lambda: torch.tensor(strongest_l1(setting, progress), dtype=torch.float64)

@@ -157,7 +157,11 @@ def _path(
 ) -> tuple[tuple[PenaltyStep, ...], int]:
     best = max(range(len(values)), key=lambda i: float(values[i].sum()))
     gaps = [_mean_and_error(values[best] - value, held_out) for value in values]
-    good_enough = (i for i, (gap, error) in enumerate(gaps) if gap <= _STANDARD_ERRORS * error)
+    # Graphs without edges differ by what their fits have left; the strongest serves them all.
+    is_empty = num_edges(points[best]) == 0
+    good_enough = (
+        i for i, (gap, error) in enumerate(gaps) if is_empty or gap <= _STANDARD_ERRORS * error
+    )
     # Objectives that are not finite cannot be compared: the strongest is the safest.
     chosen = next(good_enough, 0)
     num_rows = sum(fold.num_rows for fold in held_out)
