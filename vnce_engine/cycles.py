@@ -123,7 +123,6 @@ class Cycles:
         accepted: SurfacePoint | None = None
         num_retreats = 0
         first_way = math.nan
-        centre = _centre(sample, region)
         is_loose = tolerance >= _LOOSE_TOLERANCE and not penalty.has_kink
         is_judged = not is_loose and not penalty.has_kink
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
@@ -140,6 +139,7 @@ class Cycles:
             if not math.isfinite(point.value):
                 return FitStatus.NON_FINITE
             accepted = point
+            centre = _centre(sample, region)
             step = newton_step(point, self._progress)
             way = _way(step, start, centre, tolerance)
             if way < 1 and is_judged:
@@ -161,8 +161,12 @@ class Cycles:
         return FitStatus.MAX_ITERATIONS
 
     def _retreat(self, accepted: Tensor) -> None:
-        """Go half-way back to the last point that q could follow."""
+        """Go half-way back to the last point that the draws could follow, and draw noise anew.
+
+        Where K was indefinite the weights of noise draws are no numbers.
+        """
         self._acceleration.restart()
+        self._noise_at = None
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
     def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> None:

@@ -28,6 +28,8 @@ _L1_STEPS = 12
 # The fit of independent columns, whose slopes say where the path starts, is followed this far.
 _TOLERANCE = 1e-3
 _MAX_CYCLES = 30
+# What it takes of the progress of choosing a penalty.
+_PROGRESS = 0.02
 _MARGIN = 1.02
 
 
@@ -53,6 +55,7 @@ def _stretched(grid: Sequence[float], num_rows: int) -> tuple[float, ...]:
 
 
 def _l1_strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, ...]:
+    progress.enter_part(0.0, _PROGRESS)
     strongest = float(
         progress.journal.value(
             lambda: torch.tensor(strongest_l1(setting, progress), dtype=torch.float64)

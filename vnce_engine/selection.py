@@ -114,6 +114,10 @@ class _Path:
 
         A mean varies less, and moves less by a little other noise, than the best of a grid.
         """
+        best = max(range(len(self.values)), key=lambda i: float(self.values[i].sum()))
+        if num_edges(self.points[best]) == 0:
+            # Graphs without edges differ by what their fits have left; the strongest serves all.
+            return self.strengths[0]
         gaps = [_mean_and_error(self.best - value) for value in self.values]
         weights = [
             math.exp(-_WEIGHT_OF_SQUARE * (gap / error) ** 2) if error > 0 else float(gap <= 0)

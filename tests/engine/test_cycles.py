@@ -14,10 +14,10 @@ from vnce_engine import cycles as cycles_module
 from vnce_engine.blocks import BLOCK_WIDTH, Block
 from vnce_engine.cycles import Cycles
 from vnce_engine.fit import FitOptions
-from vnce_engine.mean_field import complete
 from vnce_engine.newton import NewtonStep, newton_step
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.posterior import complete
 from vnce_engine.problem import NUM_DRAWS, Problem
 from vnce_engine.progress import Progress
 from vnce_engine.result import FitStatus
@@ -68,15 +68,17 @@ def test_slightly_old_noise_draws_move_the_end_by_less_than_the_default_toleranc
 def log_marginals(block: Block, augmented: torch.Tensor) -> torch.Tensor:
     """Return log phi of the rows' observed cells, at most one cell of a row being missing."""
     rows = block.draws[:, 0].clone()
-    cells = block.cells()
-    rows[cells.coordinate, cells.column] = 0.0
+    columns = block.missing[0].long().repeat(block.num_rows // block.num_owners)
+    lacking = (columns < len(rows) - 1).nonzero().flatten()
+    columns = columns[lacking]
+    rows[columns, lacking] = 0.0
     values = -0.5 * ((augmented @ rows) * rows).sum(dim=0)
-    precision = augmented.diagonal()[cells.coordinate]
-    pull = -(augmented @ rows)[cells.coordinate, cells.column]
+    precision = augmented.diagonal()[columns]
+    pull = -(augmented @ rows)[columns, lacking]
     # ∫ exp(-½ k z² + b z) dz over z >= 0.
     integral = 0.5 * pull.square() / precision + 0.5 * torch.log(2 * torch.pi / precision)
     integral = integral + torch.special.log_ndtr(pull / precision.sqrt())
-    return values.index_add(0, cells.column, integral)
+    return values.index_add(0, lacking, integral)
 
 
 def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_draws() -> None:
@@ -89,7 +91,11 @@ def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_dr
     sample = problem.sample()
     cycles = Cycles(problem.start("zero"), Progress(None))
     penalty = problem.penalty(None, PenaltyKind.RIDGE, "zero", problem.num_rows)
-    assert cycles.run(sample, penalty, problem.region("zero"), 1e-6, 100) is FitStatus.CONVERGED
+    # Draws of noise rows may be as old as their run, which costs something at second order. The
+    # second run begins with new ones where the first has ended.
+    for _ in range(2):
+        status = cycles.run(sample, penalty, problem.region("zero"), 1e-6, 100)
+        assert status is FitStatus.CONVERGED
 
     total = 0.0
     for block in sample.blocks:
@@ -99,18 +105,20 @@ def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_dr
     assert cycles.objective_path[-1] == pytest.approx(total / 300, abs=1e-6)
 
 
-def objective_once_q_has_followed(augmented: torch.Tensor) -> float:
-    """Return the objective of the table of 200 rows where q is the best for these parameters."""
+def objective_once_draws_have_followed(augmented: torch.Tensor) -> float:
+    """Return the objective of the table of 200 rows, draws from the posterior of these parameters.
+
+    NaN where K is indefinite.
+    """
     problem = prepared(200)
     sample = problem.sample()
-    control = torch.zeros_like(augmented)
     for block in sample.blocks:
-        control += complete(block, augmented, np.log(sample.nu), 30).control / sample.num_rows
-    surface = Surface(sample, control, ridge(problem), problem.region("zero"))
+        complete(block, augmented)
+    surface = Surface(sample, ridge(problem), problem.region("zero"))
     return float(surface.at(augmented, Progress(None)).value)
 
 
-def test_a_step_that_q_cannot_follow_is_taken_back_and_the_fit_still_settles(
+def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = prepared(200)
@@ -118,13 +126,14 @@ def test_a_step_that_q_cannot_follow_is_taken_back_and_the_fit_still_settles(
     plain = Cycles(problem.start("zero"), Progress(None))
     assert plain.run(*arguments) is FitStatus.CONVERGED
 
-    # A way on which all pairs come to attract each other: so far, that q's best is a nat worse.
+    # A way on which all pairs come to attract each other: so far, that the objective is a nat worse
+    # or, K indefinite, none.
     way = torch.nn.functional.pad(torch.eye(NUM_COLUMNS, dtype=torch.float64) - 1, (0, 1, 0, 1))
-    best = objective_once_q_has_followed(plain.augmented)
+    best = objective_once_draws_have_followed(plain.augmented)
     length = next(
         step
         for step in 2.0 ** np.arange(-4, 10)
-        if objective_once_q_has_followed(plain.augmented + step * way) < best - 1
+        if not objective_once_draws_have_followed(plain.augmented + step * way) >= best - 1
     )
     num_steps, retreats = 0, []
 
@@ -151,7 +160,25 @@ def test_a_step_that_q_cannot_follow_is_taken_back_and_the_fit_still_settles(
     assert retreats == pytest.approx([0.5] * len(retreats))
     assert retreats
     # All that the step had lost, a nat or more, is won back but for a hundredth of it at most.
-    assert objective_once_q_has_followed(cycles.augmented) > best - 0.01
+    assert objective_once_draws_have_followed(cycles.augmented) > best - 0.01
+
+
+def test_noise_is_drawn_anew_after_a_retreat_however_short() -> None:
+    # Noise draws are kept while A moves little; but those for an indefinite K have no weights.
+    problem = prepared(200)
+    sample, accepted = problem.sample(), problem.start("zero")
+    beyond = accepted.clone()
+    for point, share in ((accepted, -0.99), (beyond, -1.005)):
+        point[0, 1] = point[1, 0] = share * (point[0, 0] * point[1, 1]).sqrt()
+    cycles = Cycles(beyond, Progress(None))
+    cycles._e_step(sample, beyond, cycles_module._STALE)
+    assert any(block.log_ratio_offset.isnan().any() for block in sample.noise)
+
+    cycles._retreat(accepted)
+
+    assert scaled_change(cycles.augmented - beyond, beyond) < cycles_module._STALE
+    cycles._e_step(sample, cycles.augmented, cycles_module._STALE)
+    assert all(torch.isfinite(block.log_ratio_offset).all() for block in sample.blocks)
 
 
 class LargestTensor(TorchDispatchMode):
@@ -173,11 +200,15 @@ class LargestTensor(TorchDispatchMode):
 def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: str) -> None:
     problem = prepared(2000)
     sample, start = problem.sample(), problem.start("zero")
-    surface = Surface(sample, torch.zeros_like(start), ridge(problem), problem.region("zero"))
+    surface = Surface(sample, ridge(problem), problem.region("zero"))
+
+    # Columns that all repel each other, whose tilt takes most.
+    repelling = start.clone()
+    repelling[:-1, :-1] = start.diagonal()[:-1].diag() * 0.2 + 0.8
 
     def e_step() -> None:
         for block in sample.blocks:
-            complete(block, start, np.log(sample.nu), 1)
+            complete(block, repelling)
 
     def m_step() -> None:
         newton_step(surface.at(start, Progress(None)), Progress(None))

@@ -25,9 +25,19 @@ def test_a_default_fit_of_nearly_dependent_columns_ends_where_a_far_stricter_one
     assert left < 0.5 * 11 * 0.1**2
 
 
-def test_a_pair_that_never_occurs_together_is_not_said_to_have_converged() -> None:
+def test_a_pair_that_never_occurs_together_ends_where_the_barrier_holds_it() -> None:
     rng = np.random.default_rng([0, 6])
     X = (rng.random((300, 5)) < np.array([0.5, 0.1, 0.9, 0.3, 0.02])).astype(float)
-    assert not (X[:, 3] * X[:, 4]).any()  # K_34 grows for ever
-    model = TruncatedGaussianNCE(linear="zero", penalty=None, random_state=0).fit(X)
-    assert model.status_ is FitStatus.MAX_ITERATIONS
+    assert not (X[:, 3] * X[:, 4]).any()  # without the barrier K_34 grows for ever
+    settled, at_maximum = (
+        TruncatedGaussianNCE(linear="zero", penalty=None, random_state=0, tol=tol, max_iter=300)
+        for tol in (3e-3, 1e-6)
+    )
+    for model in (settled, at_maximum):
+        model.fit(X)
+        assert model.status_ is FitStatus.CONVERGED
+        assert np.linalg.eigvalsh(model.precision_)[0] > 0
+    left = 300 * (at_maximum.objective_path_[-1] - settled.objective_path_[-1])
+    # Sixteen parameters, as above.
+    assert left < 0.5 * 16 * 0.1**2
+    assert at_maximum.partial_correlation_[3, 4] < -0.8

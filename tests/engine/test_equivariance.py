@@ -57,7 +57,7 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
         noise = ProductTruncatedNormal.fit(observations)
         rows = torch.arange(len(X))
         generator = torch.Generator().manual_seed(0)
-        parts = iter(points.split(BLOCK_WIDTH))
+        parts = iter(points.split(10 * (BLOCK_WIDTH // 10)))
 
         def take(n: int) -> torch.Tensor:
             part = next(parts)
@@ -66,7 +66,7 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
 
         sample = ContrastiveSample(
             tuple(data_blocks(observations, rows, noise, 1, generator)),
-            tuple(noise_blocks(observations, rows.repeat(10), noise, take)),
+            tuple(noise_blocks(observations, rows, 10, noise, take)),
         )
         problem = Problem(
             observations, torch.ones(4).double(), (sample,), generator, noise, noise, take

@@ -76,7 +76,7 @@ def test_a_penalty_above_every_slope_leaves_no_interaction_and_one_below_leaves_
     unpenalised = Penalty(0.0, PenaltyKind.L1, penalty.inverse_k0, problem.num_rows)
     assert independent.point is not None
     surface = independent.point.surface
-    free = type(surface)(surface.sample, surface.control, unpenalised, surface.region)
+    free = type(surface)(surface.sample, unpenalised, surface.region)
     slopes = free.at(independent.augmented, QUIET).gradient[:-1, :-1][off_diagonal]
     steepest = 2 * float(slopes.abs().max()) * problem.num_rows / 1000
     for factor, is_empty in ((1.001, True), (0.98, False)):
@@ -106,8 +106,9 @@ def test_a_graph_that_is_given_is_kept_to() -> None:
     graph = torch.zeros(NUM_COLUMNS, NUM_COLUMNS, dtype=torch.bool)
     graph[0, 1] = graph[1, 0] = graph[2, 5] = graph[5, 2] = True
     cycles = Cycles(problem.start("zero"), QUIET)
-    penalty = problem.penalty(None, PenaltyKind.L1, "zero", problem.num_rows)
-    region = problem.region("zero", graph)
+    # Without the barrier this table's K leaves the definite matrices, where rows have no posterior.
+    penalty = problem.penalty(None, PenaltyKind.L1, "zero", problem.num_rows, 1.0)
+    region = problem.region("zero", graph, is_definite=True)
     assert cycles.run(problem.sample(), penalty, region, 1e-6, 100) is FitStatus.CONVERGED
     precision = cycles.augmented[:-1, :-1]
     assert torch.equal(precision != 0, graph | torch.eye(NUM_COLUMNS, dtype=torch.bool))

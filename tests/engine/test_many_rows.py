@@ -6,7 +6,7 @@ import torch
 
 from vnce_engine import problem as problem_module
 from vnce_engine.observations import Observations
-from vnce_engine.problem import NUM_FOLDS, Problem
+from vnce_engine.problem import FINAL_NUM_DRAWS, NUM_DRAWS, NUM_FOLDS, Problem
 
 NUM_ROWS, NOISE_RATIO = 120, 10
 
@@ -43,9 +43,33 @@ def test_few_rows_are_taken_as_they_are(problem: Problem) -> None:
     assert problem.with_at_most(NUM_ROWS) is problem
 
 
-@pytest.mark.parametrize(("most", "expected"), [(10**6, 30), (2500, 20), (1200, 10), (100, 10)])
-def test_further_noise_ends_where_memory_would(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch, most: int, expected: int
+@pytest.mark.parametrize(
+    ("most", "nu", "num_draws"),
+    [
+        (10**6, 30, FINAL_NUM_DRAWS),
+        (20 * NUM_ROWS, 20, FINAL_NUM_DRAWS),
+        (NOISE_RATIO * NUM_ROWS, 10, 10),
+        (NUM_DRAWS * NUM_ROWS, 10, NUM_DRAWS),
+        (NUM_ROWS - 1, 10, NUM_DRAWS),
+    ],
+)
+def test_further_noise_and_draws_end_where_memory_would(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch, most: int, nu: int, num_draws: int
 ) -> None:
-    monkeypatch.setattr(problem_module, "_MOST_NOISE_ROWS", most)
-    assert problem.sample_with_more_noise().nu == expected
+    monkeypatch.setattr(problem_module, "_MOST_ROWS", most)
+    sample = problem.thickened_sample()
+    assert sample.nu == nu
+    assert sample.num_draws == num_draws
+    assert sorted(sample.data_rows().tolist()) == list(range(NUM_ROWS))
+    assert sorted(torch.cat([block.owner for block in sample.noise]).tolist()) == sorted(
+        nu * list(range(NUM_ROWS))
+    )
+
+
+def test_complete_rows_have_one_draw_to_the_end() -> None:
+    X = np.random.default_rng(0).gamma(2.0, size=(NUM_ROWS, 3))
+    generator = torch.Generator().manual_seed(0)
+    problem = Problem.prepare(
+        Observations.from_array(X), NUM_FOLDS, NOISE_RATIO, "sobol", generator
+    )
+    assert problem.sample().num_draws == problem.thickened_sample().num_draws == 1

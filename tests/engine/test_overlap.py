@@ -12,7 +12,7 @@ from vnce_engine.diagnostics import diagnose, is_separated, overlap_warnings
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
-from vnce_engine.problem import Problem, widened
+from vnce_engine.problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem, widened
 from vnce_engine.progress import Progress
 from vnce_engine.result import Diagnostics
 from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks
@@ -40,8 +40,8 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     far = ProductTruncatedNormal(near.mu + 50 * near.sigma, near.sigma)
     rows = torch.arange(observations.num_rows)
     sample = ContrastiveSample(
-        tuple(data_blocks(problem.observations, rows, far, 3, generator)),
-        tuple(noise_blocks(problem.observations, rows.repeat(10), far, problem.points)),
+        tuple(data_blocks(problem.observations, rows, far, NUM_DRAWS, generator)),
+        tuple(noise_blocks(problem.observations, rows, 10, far, problem.points)),
     )
     penalty = problem.penalty(0.3, PenaltyKind.ADAPTIVE, "zero", observations.num_rows)
     cycles = Cycles(problem.start("zero"), Progress(None))
@@ -108,7 +108,7 @@ def diagnostics_with(**changes: float) -> Diagnostics:
         num_rows=100,
         num_empty_rows=0,
         num_missing=10,
-        num_draws=3,
+        num_draws=FINAL_NUM_DRAWS,
         noise_ratio=30.0,
     )
     return replace(fine, **changes)

@@ -185,7 +185,12 @@ def test_where_no_interaction_stands_out_the_final_fit_shrinks_towards_their_mea
 
 
 def test_where_interactions_stand_out_the_penalty_stays_as_it_is() -> None:
-    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(500))
+    # The strongest penalties lose by three standard errors; with 20 % of the cells missing it is by
+    # 1.5, where the rule may say either.
+    X = ring_table(500, fraction=0.0)
+    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
+    strongest, best = model.penalty_path_[0], max(model.penalty_path_, key=lambda s: s.criterion)
+    assert best.criterion - strongest.criterion > 2.5 * strongest.standard_error
     assert model.penalty_kind_ == "adaptive"
     assert "weak-interactions" not in [warning.code for warning in model.warnings_]
 

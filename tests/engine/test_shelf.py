@@ -1,6 +1,5 @@
 import torch
 
-from vnce_engine.blocks import Block
 from vnce_engine.shelf import Shelf
 
 
@@ -31,21 +30,3 @@ def test_a_tensor_larger_than_a_piece_finds_its_place() -> None:
     shelf = Shelf()
     shelf.lay(torch.zeros(3))
     assert len(shelf.lay(torch.ones(2**23, dtype=torch.float64))) == 2**23
-
-
-def test_means_of_noise_rows_alone_are_kept_in_single_precision() -> None:
-    values = torch.ones(4, 2, dtype=torch.float64)
-    observed = torch.tensor([[True, False]]).repeat(4, 1)
-    for is_noise, dtype in ((True, torch.float32), (False, torch.float64)):
-        block = Block.of_rows(
-            values,
-            observed,
-            column_mean=torch.ones(2, dtype=torch.float64),
-            ceiling=values[0],
-            is_noise=is_noise,
-            uniforms=torch.full((1, 4), 0.5, dtype=torch.float64),
-            owner=torch.arange(4),
-            log_noise=values[:, 0],
-        )
-        assert block.cell_mean.dtype == dtype
-        assert block.expected_rows(block.cells()).dtype == torch.float64

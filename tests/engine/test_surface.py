@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid
 
-from vnce_engine.mean_field import complete
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
+from vnce_engine.posterior import complete
 from vnce_engine.problem import Problem
 from vnce_engine.progress import Progress
 from vnce_engine.simulate import (
@@ -41,11 +41,10 @@ def a_point(problem: Problem) -> torch.Tensor:
 
 def surface_at(problem: Problem, augmented: torch.Tensor, kind: PenaltyKind) -> Surface:
     sample = problem.sample()
-    control = sum(
-        complete(block, augmented, math.log(sample.nu), 2).control for block in sample.blocks
-    )
+    for block in sample.blocks:
+        complete(block, augmented)
     penalty = problem.penalty(0.7, kind, "free", problem.num_rows)
-    return Surface(sample, control / sample.num_rows, penalty, problem.region("free"))
+    return Surface(sample, penalty, problem.region("free"))
 
 
 def plain_value(surface: Surface, augmented: torch.Tensor) -> torch.Tensor:
@@ -58,9 +57,8 @@ def plain_value(surface: Surface, augmented: torch.Tensor) -> torch.Tensor:
             log_ratio = -0.5 * torch.einsum("ib,ij,jb->b", a, augmented, a)
             log_ratio = log_ratio + block.log_ratio_offset[k] - math.log(sample.nu)
             sign = -1 if block.is_noise else 1
-            total = total + logsigmoid(sign * log_ratio).sum() / block.num_draws
-    total = total / sample.num_rows - 0.5 * torch.trace(augmented @ surface.control)
-    return total - surface.penalty.value(augmented[:-1, :-1])
+            total = total + logsigmoid(sign * log_ratio) @ block.draw_weight[k]
+    return total / sample.num_rows - surface.penalty.value(augmented[:-1, :-1])
 
 
 def symmetric(gradient: torch.Tensor) -> torch.Tensor:
@@ -146,7 +144,7 @@ def test_fixed_entries_have_no_gradient() -> None:
     problem = prepared(0.3, 3)
     augmented = problem.start("zero")
     surface = surface_at(problem, augmented, PenaltyKind.RIDGE)
-    surface = Surface(surface.sample, surface.control, surface.penalty, problem.region("zero"))
+    surface = Surface(surface.sample, surface.penalty, problem.region("zero"))
     gradient = surface.at(augmented, QUIET).gradient
     assert (gradient[:-1, -1] == 0).all()
     assert float(gradient[-1, -1]) != 0

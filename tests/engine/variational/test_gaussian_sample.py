@@ -41,7 +41,7 @@ def surface(fraction: float, strength: float) -> tuple[Surface, Tensor]:
         dtype=torch.float64,
     )
     region = problem.region("free")
-    return Surface(problem.sample(), torch.zeros(4, 4).double(), penalty, region), A
+    return Surface(problem.sample(), penalty, region), A
 
 
 def objective(made: Surface, augmented: Tensor) -> Tensor:
