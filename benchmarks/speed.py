@@ -123,9 +123,9 @@ def surface(rate: float, _num_seeds: int) -> Iterator[Figure]:
     for num_columns, target in ((20, ""), (50, ">= 0.5"), (100, ">= 0.5"), (200, ">= 0.5")):
         _, X = simulate("ring", FRACTION, FIRST_SEED, num_columns)
         generator = torch.Generator().manual_seed(0)
-        problem = Problem.prepare(Observations.from_array(X), 1, 10, "sobol", generator)
+        problem = Problem.prepare(Observations.from_array(X), 10, "sobol", generator)
         start = problem.start("zero")
-        sample = problem.sample()
+        sample = problem.sample
         penalty = problem.penalty(PENALTY, PenaltyKind.ADAPTIVE, "zero", problem.num_rows)
         whole = Surface(sample, penalty, problem.region("zero"))
         seconds = _fastest(lambda s=whole, a=start: s.at(a, Progress(None)))

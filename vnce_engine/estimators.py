@@ -60,7 +60,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         The strength for "stability" is the weakest whose bound on the expected number of false
         edges is at most this.
     noise_ratio : int
-        Noise rows a data row, nu; three times as many in the last cycles.
+        Noise rows a data row, nu; three times as many in the last cycles. Short tables have more,
+        6,000 in all.
     noise_scale : float
         Factor on the spread of the noise, from 0.001 to 1000; 1 is that of each column.
     noise_draws : "sobol" or "random"

@@ -1,5 +1,6 @@
 """One fit from observations to a result: choose the linear term, the penalty, then estimate."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Generic, assert_never
 
@@ -36,6 +37,9 @@ AUTO = "auto"
 # log det K has this weight over n: that of two normal rows' likelihood.
 BARRIER_ROWS = 1.0
 MAX_CYCLES = 100
+# Noise rows at least, in all: of a short table a few for each data row would leave the choice of a
+# penalty, and with it the graph, to chance.
+_LEAST_NOISE_ROWS = 6_000
 # Kinds of penalty that held-out rows choose from unless one is asked for.
 _OPEN_KINDS = (PenaltyKind.ADAPTIVE, PenaltyKind.CENTRED_RIDGE)
 # The first part of the final fit, with less noise, need not be followed to the end.
@@ -85,6 +89,10 @@ class FitOptions:
     device: str | torch.device = "cpu"
     """Where the fit works; all is drawn on the CPU, so that it does not change the numbers."""
 
+    def noise_rows_each(self, num_rows: int) -> int:
+        """Return how many noise rows each of so many data rows has: the ratio, more if few."""
+        return max(self.noise_ratio, math.ceil(_LEAST_NOISE_ROWS / num_rows))
+
 
 def fit(
     observations: Observations,
@@ -117,7 +125,7 @@ def fit(
     generator = torch.Generator().manual_seed(seed)
     problem = Problem.prepare(
         table.to(chosen_device(options.device)),
-        options.noise_ratio,
+        options.noise_rows_each(table.num_rows),
         options.noise_draws,
         generator,
         options.noise_scale,

@@ -113,7 +113,7 @@ class GaussianVNCE(_GaussianEstimator):
     max_false_edges : float
         All as they are for `TruncatedGaussianVNCE`.
     noise_ratio : int
-        Noise rows a data row, nu.
+        Noise rows a data row, nu. Short tables have more, 6,000 in all.
     noise_scale : float
         Factor, from 0.001 to 1000, on the standard deviations of the noise, which otherwise
         resembles the data.

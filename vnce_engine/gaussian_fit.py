@@ -36,7 +36,7 @@ def fit_gaussian(
     rows, columns = canonical_order(observations)
     problem = GaussianProblem.prepare(
         observations.reordered(rows, columns).to(chosen_device(options.device)),
-        options.noise_ratio,
+        options.noise_rows_each(observations.num_rows),
         options.noise_draws,
         torch.Generator().manual_seed(seed),
         options.noise_scale,

@@ -36,7 +36,7 @@ def prepared(num_rows: int) -> Problem:
     rng = np.random.default_rng(12)
     X = sample_truncated_gaussian(ring_precision(NUM_COLUMNS, rng), num_rows, rng)
     observations = Observations.from_array(mask_completely_at_random(X, 0.3, rng))
-    return Problem.prepare(observations, 1, 10, "sobol", torch.Generator().manual_seed(2))
+    return Problem.prepare(observations, 10, "sobol", torch.Generator().manual_seed(2))
 
 
 def ridge(problem: Problem) -> Penalty:
@@ -48,7 +48,7 @@ def test_a_start_without_a_finite_objective_ends_the_fit_where_it_was() -> None:
     start = problem.start("zero")
     start[-1, -1] = torch.inf
     cycles = Cycles(start, Progress(None))
-    status = cycles.run(problem.sample(), ridge(problem), problem.region("zero"), 1e-3, 20)
+    status = cycles.run(problem.sample, ridge(problem), problem.region("zero"), 1e-3, 20)
     assert status is FitStatus.NON_FINITE
     assert not cycles.objective_path
     assert torch.equal(cycles.augmented, start)
@@ -57,7 +57,7 @@ def test_a_start_without_a_finite_objective_ends_the_fit_where_it_was() -> None:
 def test_slightly_old_noise_draws_move_the_end_by_less_than_the_default_tolerance() -> None:
     problem = prepared(200)
     cycles = Cycles(problem.start("zero"), Progress(None))
-    arguments = (problem.sample(), ridge(problem), problem.region("zero"))
+    arguments = (problem.sample, ridge(problem), problem.region("zero"))
     assert cycles.run(*arguments, 1e-6, 100) is FitStatus.CONVERGED
     end = cycles.augmented
     # A new run draws the noise rows' missing cells anew at the end of the last.
@@ -87,8 +87,8 @@ def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_dr
     is_missing = rng.random(300) < 0.6
     X[np.flatnonzero(is_missing), rng.integers(2, size=int(is_missing.sum()))] = np.nan
     observations = Observations.from_array(X)
-    problem = Problem.prepare(observations, 1, 10, "sobol", torch.Generator().manual_seed(2))
-    sample = problem.sample()
+    problem = Problem.prepare(observations, 10, "sobol", torch.Generator().manual_seed(2))
+    sample = problem.sample
     cycles = Cycles(problem.start("zero"), Progress(None))
     penalty = problem.penalty(None, PenaltyKind.RIDGE, "zero", problem.num_rows)
     # Draws of noise rows may be as old as their run, which costs something at second order. The
@@ -111,7 +111,7 @@ def objective_once_draws_have_followed(augmented: torch.Tensor) -> float:
     NaN where K is indefinite.
     """
     problem = prepared(200)
-    sample = problem.sample()
+    sample = problem.sample
     for block in sample.blocks:
         complete(block, augmented)
     surface = Surface(sample, ridge(problem), problem.region("zero"))
@@ -122,7 +122,7 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = prepared(200)
-    arguments = (problem.sample(), ridge(problem), problem.region("zero"), 1e-5, 100)
+    arguments = (problem.sample, ridge(problem), problem.region("zero"), 1e-5, 100)
     plain = Cycles(problem.start("zero"), Progress(None))
     assert plain.run(*arguments) is FitStatus.CONVERGED
 
@@ -156,7 +156,7 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
     monkeypatch.setattr(Cycles, "_retreat", watched)
     problem = prepared(200)
     cycles = Cycles(problem.start("zero"), Progress(None))
-    assert cycles.run(problem.sample(), *arguments[1:]) is FitStatus.CONVERGED
+    assert cycles.run(problem.sample, *arguments[1:]) is FitStatus.CONVERGED
     assert retreats == pytest.approx([0.5] * len(retreats))
     assert retreats
     # All that the step had lost, a nat or more, is won back but for a hundredth of it at most.
@@ -166,7 +166,7 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
 def test_noise_is_drawn_anew_after_a_retreat_however_short() -> None:
     # Noise draws are kept while A moves little; but those for an indefinite K have no weights.
     problem = prepared(200)
-    sample, accepted = problem.sample(), problem.start("zero")
+    sample, accepted = problem.sample, problem.start("zero")
     beyond = accepted.clone()
     for point, share in ((accepted, -0.99), (beyond, -1.005)):
         point[0, 1] = point[1, 0] = share * (point[0, 0] * point[1, 1]).sqrt()
@@ -199,7 +199,7 @@ class LargestTensor(TorchDispatchMode):
 @pytest.mark.parametrize("part", ["e-step", "m-step"])
 def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: str) -> None:
     problem = prepared(2000)
-    sample, start = problem.sample(), problem.start("zero")
+    sample, start = problem.sample, problem.start("zero")
     surface = Surface(sample, ridge(problem), problem.region("zero"))
 
     # Columns that all repel each other, whose tilt takes most.
@@ -245,10 +245,10 @@ def test_a_newton_step_promises_twice_what_it_gains() -> None:
     rng = np.random.default_rng(13)
     X = sample_truncated_gaussian(ring_precision(NUM_COLUMNS, rng), 400, rng)
     problem = Problem.prepare(
-        Observations.from_array(X), 1, 4, "sobol", torch.Generator().manual_seed(2)
+        Observations.from_array(X), 4, "sobol", torch.Generator().manual_seed(2)
     )
     cycles = Cycles(problem.start("zero"), Progress(None))
-    cycles.run(problem.sample(), ridge(problem), problem.region("zero"), 1e-8, 100)
+    cycles.run(problem.sample, ridge(problem), problem.region("zero"), 1e-8, 100)
     assert cycles.point is not None
     top, surface = cycles.augmented, cycles.point.surface
     excess = {}

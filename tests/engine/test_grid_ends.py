@@ -76,7 +76,7 @@ def test_an_edge_with_no_interaction_is_not_selected_at_a_threshold_of_zero() ->
 
 def setting(num_rows: int, kind: PenaltyKind, d: int = 5) -> Setting:
     observations = Observations.from_array(independent_table(num_rows, d))
-    problem = Problem.prepare(observations, 1, 3, "sobol", torch.Generator().manual_seed(0))
+    problem = Problem.prepare(observations, 3, "sobol", torch.Generator().manual_seed(0))
     return Setting(problem, "zero", kind)
 
 

@@ -24,7 +24,7 @@ def prepared(fraction: float = 0.0, num_rows: int = 200) -> Problem:
     rng = np.random.default_rng(14)
     X = sample_truncated_gaussian(ring_precision(NUM_COLUMNS, rng), num_rows, rng)
     observations = Observations.from_array(mask_completely_at_random(X, fraction, rng))
-    return Problem.prepare(observations, 1, 3, "random", torch.Generator().manual_seed(2))
+    return Problem.prepare(observations, 3, "random", torch.Generator().manual_seed(2))
 
 
 def fitted(
@@ -32,7 +32,7 @@ def fitted(
 ) -> tuple[Cycles, Penalty]:
     penalty = problem.penalty(strength, PenaltyKind.L1, linear, problem.num_rows)
     cycles = Cycles(problem.start(linear), QUIET)
-    status = cycles.run(problem.sample(), penalty, problem.region(linear), tolerance, 100)
+    status = cycles.run(problem.sample, penalty, problem.region(linear), tolerance, 100)
     assert status is FitStatus.CONVERGED
     return cycles, penalty
 
@@ -94,7 +94,7 @@ def test_stronger_penalties_leave_fewer_interactions_and_every_matrix_is_symmetr
     cycles = Cycles(problem.start("zero"), QUIET)
     for strength in (0.2, 0.05, 0.02, 0.005):
         penalty = problem.penalty(strength, PenaltyKind.L1, "zero", problem.num_rows)
-        cycles.run(problem.sample(), penalty, problem.region("zero"), 1e-4, 50)
+        cycles.run(problem.sample, penalty, problem.region("zero"), 1e-4, 50)
         assert torch.equal(cycles.augmented, cycles.augmented.mT)
         counts.append(int((cycles.augmented[:-1, :-1] != 0).sum()))
     assert counts == sorted(counts)
@@ -109,7 +109,7 @@ def test_a_graph_that_is_given_is_kept_to() -> None:
     # Without the barrier this table's K leaves the definite matrices, where rows have no posterior.
     penalty = problem.penalty(None, PenaltyKind.L1, "zero", problem.num_rows, 1.0)
     region = problem.region("zero", graph, is_definite=True)
-    assert cycles.run(problem.sample(), penalty, region, 1e-6, 100) is FitStatus.CONVERGED
+    assert cycles.run(problem.sample, penalty, region, 1e-6, 100) is FitStatus.CONVERGED
     precision = cycles.augmented[:-1, :-1]
     assert torch.equal(precision != 0, graph | torch.eye(NUM_COLUMNS, dtype=torch.bool))
 
@@ -120,7 +120,7 @@ def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind)
     rng = np.random.default_rng(6)
     X = np.abs(rng.normal(size=(16, 8))) + np.abs(rng.normal(size=(16, 1)))
     problem = Problem.prepare(
-        Observations.from_array(X), 1, 10, "sobol", torch.Generator().manual_seed(0)
+        Observations.from_array(X), 10, "sobol", torch.Generator().manual_seed(0)
     )
     smallest = []
     for barrier_rows in (0.0, 1.0):
@@ -128,7 +128,7 @@ def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind)
         region = problem.region("free", is_definite=barrier_rows > 0)
         cycles = Cycles(problem.start("free"), QUIET)
         for _ in range(8):
-            cycles.run(problem.sample(), penalty, region, 1e-3, 1)
+            cycles.run(problem.sample, penalty, region, 1e-3, 1)
             smallest.append(float(torch.linalg.eigvalsh(cycles.augmented[:-1, :-1])[0]))
     assert min(smallest[:8]) < 0
     assert min(smallest[8:]) > 0
@@ -139,7 +139,7 @@ def test_columns_many_spreads_from_zero_take_no_more_cycles() -> None:
     rng = np.random.default_rng(4)
     X = 30 + np.cumsum(rng.normal(size=(150, 6)), axis=1)
     observations = Observations.from_array(mask_completely_at_random(X, 0.1, rng))
-    problem = Problem.prepare(observations, 1, 10, "sobol", torch.Generator().manual_seed(0))
+    problem = Problem.prepare(observations, 10, "sobol", torch.Generator().manual_seed(0))
     cycles, _ = fitted(problem, 0.02, "free", 1e-3)
     num_edges = int((cycles.augmented[:-1, :-1] != 0).sum() - NUM_COLUMNS) // 2
     assert 0 < num_edges < 15

@@ -18,7 +18,7 @@ def problem() -> Problem:
     X[rng.random(X.shape) < 0.2] = np.nan
     X[np.isnan(X).all(axis=1), 0] = 1.0
     generator = torch.Generator().manual_seed(0)
-    return Problem.prepare(Observations.from_array(X), NUM_FOLDS, NOISE_RATIO, "sobol", generator)
+    return Problem.prepare(Observations.from_array(X), NOISE_RATIO, "sobol", generator)
 
 
 def test_a_part_of_the_rows_keeps_units_and_noise(problem: Problem) -> None:
@@ -69,7 +69,5 @@ def test_further_noise_and_draws_end_where_memory_would(
 def test_complete_rows_have_one_draw_to_the_end() -> None:
     X = np.random.default_rng(0).gamma(2.0, size=(NUM_ROWS, 3))
     generator = torch.Generator().manual_seed(0)
-    problem = Problem.prepare(
-        Observations.from_array(X), NUM_FOLDS, NOISE_RATIO, "sobol", generator
-    )
-    assert problem.sample().num_draws == problem.thickened_sample().num_draws == 1
+    problem = Problem.prepare(Observations.from_array(X), NOISE_RATIO, "sobol", generator)
+    assert problem.sample.num_draws == problem.thickened_sample().num_draws == 1

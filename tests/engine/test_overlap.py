@@ -35,7 +35,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
 ) -> None:
     observations = Observations.from_array(table(fraction=fraction))
     generator = torch.Generator().manual_seed(0)
-    problem = Problem.prepare(observations, 1, 10, "random", generator)
+    problem = Problem.prepare(observations, 10, "random", generator)
     near = problem.marginals
     far = ProductTruncatedNormal(near.mu + 50 * near.sigma, near.sigma)
     rows = torch.arange(observations.num_rows)

@@ -137,7 +137,7 @@ def test_the_path_ends_after_two_falls_in_a_row(means: list[float], has_fallen: 
 def test_the_path_ends_where_the_last_strength_is_too_far_below_the_best_to_be_chosen() -> None:
     observations = Observations.from_array(ring_table(200, seed=8))
     generator = torch.Generator().manual_seed(0)
-    problem = Problem.prepare(observations, 3, 10, "sobol", generator)
+    problem = Problem.prepare(observations, 10, "sobol", generator)
     held_out = [problem.folds[0]]
     rows = held_out[0].data_rows()
     best = torch.zeros(problem.num_rows, dtype=torch.float64)
@@ -206,6 +206,6 @@ def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_te
     X = sample_truncated_gaussian(K, 300, rng, linear=np.full(40, linear))
     observations = Observations.from_array(mask_completely_at_random(X, 0.3, rng))
     generator = torch.Generator().manual_seed(0)
-    problem = Problem.prepare(observations, 3, 10, "sobol", generator)
+    problem = Problem.prepare(observations, 10, "sobol", generator)
     setting = Setting(problem, "zero", PenaltyKind.ADAPTIVE)
     assert choose_linear(setting, Progress(None))[0] == choice

@@ -29,7 +29,7 @@ def prepared(fraction: float, noise_ratio: int) -> Problem:
     X = sample_truncated_gaussian(ring_precision(4, rng), 60, rng)
     observations = Observations.from_array(mask_completely_at_random(X, fraction, rng))
     generator = torch.Generator().manual_seed(5)
-    return Problem.prepare(observations, 1, noise_ratio, "random", generator)
+    return Problem.prepare(observations, noise_ratio, "random", generator)
 
 
 def a_point(problem: Problem) -> torch.Tensor:
@@ -40,7 +40,7 @@ def a_point(problem: Problem) -> torch.Tensor:
 
 
 def surface_at(problem: Problem, augmented: torch.Tensor, kind: PenaltyKind) -> Surface:
-    sample = problem.sample()
+    sample = problem.sample
     for block in sample.blocks:
         complete(block, augmented)
     penalty = problem.penalty(0.7, kind, "free", problem.num_rows)

@@ -40,7 +40,7 @@ def chain_table(n: int = 300, fraction: float = 0.0, seed: int = 41) -> FloatArr
 def prepared(fraction: float) -> GaussianProblem:
     observations = Observations.from_array(chain_table(fraction=fraction))
     generator = torch.Generator().manual_seed(0)
-    return GaussianProblem.prepare(observations, 1, 5, "sobol", generator)
+    return GaussianProblem.prepare(observations, 5, "sobol", generator)
 
 
 def climbed(
@@ -48,7 +48,7 @@ def climbed(
 ) -> Penalty:
     """Take a fit to the optimum under a penalty, which is returned."""
     penalty = problem.penalty(strength, kind, "free", problem.num_rows)
-    status = fit.run(problem.sample(), penalty, problem.region("free"), 1e-7, 100)
+    status = fit.run(problem.sample, penalty, problem.region("free"), 1e-7, 100)
     assert status is FitStatus.CONVERGED
     return penalty
 
@@ -61,7 +61,7 @@ def test_every_penalty_of_next_to_no_strength_leaves_what_no_penalty_does(fracti
     for kind, fit in starts.items():
         weak = Penalty(1e-9, kind, problem.inverse_k0("free"), num_rows=10**12)
         region = problem.region("free")
-        assert fit.run(problem.sample(), weak, region, 1e-7, 100) is FitStatus.CONVERGED
+        assert fit.run(problem.sample, weak, region, 1e-7, 100) is FitStatus.CONVERGED
     none = GaussianCycles(problem.start("free"), QUIET)
     climbed(problem, none, 0.0, PenaltyKind.RIDGE)
     for fit in starts.values():
@@ -78,7 +78,7 @@ def test_zeros_are_where_the_slope_is_within_the_l1_penalty_s_and_nowhere_else(
     penalty = climbed(problem, fit, strength, PenaltyKind.L1)
     # The slope of the objective itself, by automatic differentiation.
     leaf = fit.augmented.clone().requires_grad_(True)
-    sample = problem.sample()
+    sample = problem.sample
     log_ratio = log_density(leaf, sample.values, sample.pattern, sample.patterns)
     log_ratio = log_ratio - sample.log_noise
     data, noise = log_ratio[:, 0].unsqueeze(0), log_ratio[:, 1:].reshape(1, -1)

@@ -24,7 +24,7 @@ def prepared(fraction: float) -> GaussianProblem:
     X[rng.random(X.shape) < fraction] = np.nan
     observations = Observations.from_array(X[~np.isnan(X).all(axis=1)])
     generator = torch.Generator().manual_seed(0)
-    return GaussianProblem.prepare(observations, 1, 2, "random", generator)
+    return GaussianProblem.prepare(observations, 2, "random", generator)
 
 
 def surface(fraction: float, strength: float) -> tuple[Surface, Tensor]:
@@ -41,7 +41,7 @@ def surface(fraction: float, strength: float) -> tuple[Surface, Tensor]:
         dtype=torch.float64,
     )
     region = problem.region("free")
-    return Surface(problem.sample(), penalty, region), A
+    return Surface(problem.sample, penalty, region), A
 
 
 def objective(made: Surface, augmented: Tensor) -> Tensor:
