@@ -3,9 +3,11 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from vnce_engine.columns import listed
 from vnce_engine.observations import Observations
 from vnce_engine.prepared import RowSample
 from vnce_engine.result import (
@@ -191,6 +193,32 @@ def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
             "choice-not-settled",
             f"None of the fits by which the {' and the '.join(unsettled)} was chosen had settled: "
             "followed further, they might choose otherwise.",
+        )
+    ]
+
+
+def uncounted_pairs_warnings(stability: Stability | None, names: Sequence[str]) -> list[FitWarning]:
+    """Return a warning that names the columns which too few half-samples say something of."""
+    if stability is None or stability.inclusion is None or stability.counted is None:
+        return []
+    is_unknown = np.isnan(stability.inclusion)
+    if not is_unknown.any():
+        return []
+    own = stability.counted.diagonal()
+    # The fewest columns that all such pairs have one of, as those vary least.
+    rare: list[int] = []
+    for j in np.argsort(own, kind="stable"):
+        if is_unknown[int(j)].any():
+            rare.append(int(j))
+            is_unknown[int(j)] = is_unknown[:, int(j)] = False
+    counts = [f"{names[j]} ({own[j]} of {stability.n_requested})" for j in rare]
+    return [
+        FitWarning(
+            "pairs-without-inclusion",
+            f"Too few half-samples have two different values of {listed(counts)}: pairs with them "
+            "have no inclusion and are no edges; all others are counted as they are. Leave such "
+            "columns out.",
+            tuple(names[j] for j in rare),
         )
     ]
 

@@ -19,7 +19,8 @@ def ranked_edges(
 
     Ties keep the order of the columns. An edge is selected if its |partial correlation| is at least
     `threshold`, unless its interaction is exactly zero; of an indefinite K, which has no partial
-    correlations, none is. `inclusion` (d, d) is the share of half-samples with each edge.
+    correlations, none is. `inclusion` (d, d) is the share of half-samples with each edge, NaN where
+    it is not known.
     """
     interaction = scaled_interaction(precision)
     correlation = partial_correlation(interaction, is_positive_definite=is_positive_definite)
@@ -34,7 +35,11 @@ def ranked_edges(
             partial_correlation=float(correlation[i, j]),
             selected=bool(precision[i, j] != 0 and abs(correlation[i, j]) >= threshold),
             n_pairwise=int(num_pairwise[i, j]),
-            inclusion=None if inclusion is None else float(inclusion[i, j]),
+            inclusion=None if inclusion is None else _known(inclusion[i, j]),
         )
         for i, j in zip(rows[order], columns[order], strict=True)
     ]
+
+
+def _known(share: float) -> float | None:
+    return None if np.isnan(share) else float(share)

@@ -19,6 +19,7 @@ from vnce_engine.columns import (
     refuse_unusable_columns,
     refuse_unusable_values,
 )
+from vnce_engine.diagnostics import uncounted_pairs_warnings
 from vnce_engine.imputation import impute
 from vnce_engine.mean_field import ceiling
 from vnce_engine.metrics import partial_correlation, scaled_interaction
@@ -196,7 +197,11 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.converged_ = result.status is FitStatus.CONVERGED
         self.n_iter_ = result.num_iterations
         self.diagnostics_ = result.diagnostics
-        found = [*result.warnings, *warnings]
+        found = [
+            *result.warnings,
+            *uncounted_pairs_warnings(result.stability, self._column_names()),
+            *warnings,
+        ]
         advice = self._advice(result, observations, found)
         self.message_ = advice.message()
         self.warnings_ = [advice.warning(warning) for warning in found]

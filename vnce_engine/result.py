@@ -75,7 +75,11 @@ class Stability:
     threshold: float
     """Inclusion from which an edge is stable."""
     inclusion: NDArray[np.float64] | None
-    """(d, d): share of the half-samples without failure that have the edge; None with a reason."""
+    """(d, d): share of the half-samples that say something of the pair that have the edge, NaN
+    where too few do; None with a reason."""
+    counted: NDArray[np.int64] | None
+    """(d, d): half-samples that say something of each pair, as both columns have two different
+    values in them; None with a reason."""
     mean_edges: float | None
     """Mean number of edges of a half-sample."""
     expected_false_edges: float | None
@@ -200,6 +204,8 @@ class FitResult:
         stability = self.stability
         if stability is not None and stability.inclusion is not None:
             index = np.ix_(order.numpy(), order.numpy())
-            stability = replace(stability, inclusion=stability.inclusion[index])
+            counted = None if stability.counted is None else stability.counted[index]
+            inclusion = stability.inclusion[index]
+            stability = replace(stability, inclusion=inclusion, counted=counted)
         model = self.model.with_columns_reordered(order)
         return replace(self, model=model, stability=stability)

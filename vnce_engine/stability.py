@@ -95,11 +95,13 @@ def choose_by_stability(
 ) -> PenaltyChoice:
     """Return the graph of the stable edges at the weakest strength that the bound allows.
 
-    Half-samples that fail are left out and counted by cause. If more than half do, or so many that
-    the rest bounds nothing, no frequency is given, and the strength is chosen by held-out rows
+    Half-samples that fail are left out and counted by cause. Where a column has no two different
+    values in one, that half-sample says nothing of its pairs, and of all others what it says
+    otherwise. A pair of which more than half say nothing, or so many that the rest bounds nothing,
+    has no frequency and is no edge. If all are such, the strength is chosen by held-out rows
     instead.
     """
-    paths: list[Tensor] = []
+    paths: list[_Path] = []
     failures: Counter[str] = Counter()
     num_columns = setting.problem.num_columns
     num_pairs = num_columns * (num_columns - 1) // 2
@@ -107,16 +109,34 @@ def choose_by_stability(
     for position, rows in enumerate(_halves(setting.problem.num_rows, rule, setting)):
         progress.enter_part(position / rule.num_subsamples, (position + 1) / rule.num_subsamples)
         try:
-            _refuse_degenerate(setting.problem.observations, rows)
-            sample = setting.problem.subsample(rows)
+            varies = _varying(setting.problem.observations, rows)
+            sample = _subsample(setting, rows, varies)
             graphs = partial(_graphs, setting, sample, strengths, most_edges, progress)
-            paths.append(_graphs_of(progress.journal.value(partial(_told, graphs))))
+            told = progress.journal.value(partial(_told, graphs))
+            paths.append(_Path(_graphs_of(told), varies.cpu()))
         except _FailedSubsampleError as failure:
             failures[str(failure)] += 1
-    if reason := _reason_against(rule, len(paths)):
+    counted = sum((path.counted for path in paths), torch.zeros(num_columns, num_columns))
+    if reason := _reason_against(rule, int(counted.fill_diagonal_(0).max())):
         choice = choose_by_held_out_rows(setting, [(setting.kind, strengths)], progress)
         return replace(choice, stability=_undetermined(rule, len(paths), failures, reason))
     return _stable(setting, strengths, rule, paths, failures)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """The graphs of a half-sample."""
+
+    graphs: Tensor
+    """bool (s, d, d)"""
+    varies: Tensor
+    """bool (d,): whether a column has two different values"""
+
+    @property
+    def counted(self) -> Tensor:
+        """Whether it says something of each pair, 0 or 1 (d, d)."""
+        varies = self.varies.to(torch.float64)
+        return torch.outer(varies, varies)
 
 
 class _FailedSubsampleError(Exception):
@@ -152,12 +172,42 @@ def _halves(num_rows: int, rule: StabilityRule, setting: Setting[RowSampleT]) ->
         yield order[half : 2 * half]
 
 
-def _refuse_degenerate(observations: Observations, rows: Tensor) -> None:
+def _varying(observations: Observations, rows: Tensor) -> Tensor:
+    """Return bool (d,): the columns with two different observed values in these rows.
+
+    Raises `_FailedSubsampleError` if there are no two of them, or if a column has hardly a cell:
+    not even draws in its place would be a column then.
+    """
     values, observed = observations.values[rows], observations.observed[rows]
     lowest = torch.where(observed, values, torch.inf).min(dim=0).values
     highest = torch.where(observed, values, -torch.inf).max(dim=0).values
-    if (lowest >= highest).any():
-        raise _FailedSubsampleError("a column without two different observed values")
+    if observed.sum(dim=0).min() < 2:
+        raise _FailedSubsampleError("a column with fewer than two observed values")
+    varies = lowest < highest
+    if varies.sum() < 2:
+        raise _FailedSubsampleError("no two columns with two different observed values")
+    return varies
+
+
+def _subsample(setting: Setting[RowSampleT], rows: Tensor, varies: Tensor) -> RowSampleT:
+    """Return the rows, with draws that know nothing of others for columns that do not vary.
+
+    A constant column would make a fit run away, or take part in others' interactions; draws with
+    the mean and variance that it has in the whole table do neither.
+    """
+    problem = setting.problem
+    if varies.all():
+        return problem.subsample(rows)
+    observations = problem.observations
+    mean, variance = observations.moments()
+    normal = torch.randn(
+        observations.values.shape, generator=problem.generator, dtype=torch.float64
+    ).to(mean)
+    draws = mean + variance.sqrt() * normal
+    # Of columns that cannot be negative draws are not either.
+    draws = torch.where(observations.lowest() >= 0, draws.abs(), draws)
+    values = torch.where(varies | ~observations.observed, observations.values, draws)
+    return replace(problem, observations=replace(observations, values=values)).subsample(rows)
 
 
 def _graphs(
@@ -187,18 +237,17 @@ def _stable(
     setting: Setting[RowSampleT],
     strengths: Sequence[float],
     rule: StabilityRule,
-    paths: Sequence[Tensor],
+    paths: Sequence[_Path],
     failures: Counter[str],
 ) -> PenaltyChoice:
-    reached = min(len(path) for path in paths)
-    inclusions = [
-        torch.stack([path[i] for path in paths]).to(torch.float64).mean(dim=0)
-        for i in range(reached)
-    ]
-    num_columns = setting.problem.num_columns
-    num_pairs = num_columns * (num_columns - 1) // 2
-    mean_edges = [float(inclusion.sum()) / 2 for inclusion in inclusions]
-    constant = bound_constant(rule.threshold, len(paths) // 2)
+    reached = min(len(path.graphs) for path in paths)
+    counted = torch.stack([path.counted for path in paths]).sum(dim=0)
+    is_known = counted >= _fewest(rule)
+    inclusions = [_inclusion(paths, i, counted, is_known) for i in range(reached)]
+    num_pairs = int(is_known.triu(1).sum())
+    mean_edges = [float(inclusion.nansum()) / 2 for inclusion in inclusions]
+    # That of the fewest half-samples of a pair is the largest.
+    constant = bound_constant(rule.threshold, int(counted[is_known].min()) // 2)
     allowed = [i for i, q in enumerate(mean_edges) if q <= rule.most_edges(num_pairs)]
     chosen = allowed[-1] if allowed else 0
     graphs = [inclusion >= rule.threshold for inclusion in inclusions]
@@ -218,14 +267,30 @@ def _stable(
         n_ok=len(paths),
         failures=dict(failures),
         threshold=rule.threshold,
-        inclusion=inclusions[chosen].cpu().numpy(),
+        inclusion=inclusions[chosen].numpy(),
+        counted=counted.to(torch.int64).numpy(),
         mean_edges=mean_edges[chosen],
         expected_false_edges=path[chosen].criterion,
         reason=None,
     )
     return PenaltyChoice(
-        strengths[chosen], path, setting.start(), graph=graphs[chosen], stability=stability
+        strengths[chosen],
+        path,
+        setting.start(),
+        graph=graphs[chosen].to(setting.problem.scale.device),
+        stability=stability,
     )
+
+
+def _inclusion(paths: Sequence[_Path], position: int, counted: Tensor, is_known: Tensor) -> Tensor:
+    """Return the share (d, d) of half-samples with each edge, NaN where too few say something."""
+    edges = torch.stack([path.graphs[position].cpu() * path.counted for path in paths]).sum(dim=0)
+    return torch.where(is_known, edges / counted, torch.nan).fill_diagonal_(0.0)
+
+
+def _fewest(rule: StabilityRule) -> int:
+    """Return the half-samples from which a frequency is given."""
+    return next(n for n in range(rule.num_subsamples + 1) if _reason_against(rule, n) is None)
 
 
 def _reason_against(rule: StabilityRule, num_ok: int) -> str | None:
@@ -251,6 +316,7 @@ def _undetermined(
         failures=dict(failures),
         threshold=rule.threshold,
         inclusion=None,
+        counted=None,
         mean_edges=None,
         expected_false_edges=None,
         reason=reason,

@@ -42,6 +42,7 @@ from service.results.schemas import (
 )
 from service.results.vocabulary import FitStatus
 from vnce_engine.result import LinearEvidence as EngineEvidence
+from vnce_engine.result import Stability
 from worker.builders import Estimator
 from worker.exports.graph import left_out_warnings
 from worker.exports.roc import score_documents
@@ -89,7 +90,7 @@ def encode(
         linear=_linear(fitted),
         log_partition=estimator.log_partition_,
         penalty=_penalty(fitted),
-        stability=_stability(estimator),
+        stability=_stability(fitted),
         convergence=_convergence(estimator),
         diagnostics=_diagnostics(estimator),
         warnings=[
@@ -197,8 +198,8 @@ def _penalty_read(
     )
 
 
-def _stability(estimator: Estimator) -> StabilityRead | None:
-    stability = estimator.stability_
+def _stability(fitted: FittedNetwork) -> StabilityRead | None:
+    stability = fitted.estimator.stability_
     if stability is None:
         return None
     return StabilityRead(
@@ -210,7 +211,17 @@ def _stability(estimator: Estimator) -> StabilityRead | None:
         mean_edges=stability.mean_edges,
         expected_false_edges=stability.expected_false_edges,
         reason=stability.reason,
+        n_counted=_counted(stability, fitted.spec.variables),
     )
+
+
+def _counted(stability: Stability, names: Sequence[str]) -> dict[str, int]:
+    if stability.counted is None:
+        return {}
+    counts = stability.counted.diagonal().tolist()
+    return {
+        name: count for name, count in zip(names, counts, strict=True) if count < stability.n_ok
+    }
 
 
 def _convergence(estimator: Estimator) -> ConvergenceRead:

@@ -117,7 +117,10 @@ class EdgeRead(ResultModel):
     selected: bool = Field(description="Whether it meets the edge rule.")
     n_pairwise: int = Field(ge=0, description="Rows in which both are observed.")
     inclusion: float | None = Field(
-        ge=0, le=1, description="Share of half-samples that have the edge; null without stability."
+        ge=0,
+        le=1,
+        description="Share of half-samples that have the edge; null without stability, and where "
+        "too few say something of the pair.",
     )
 
 

@@ -114,6 +114,11 @@ class StabilityRead(ResultModel):
         ge=0, description="Bound on the expected number of stable edges that should not be there."
     )
     reason: str | None = Field(description="Why no inclusion is given; null where it is.")
+    n_counted: dict[str, int] = Field(
+        default_factory=dict,
+        description="Half-samples with two different values of a variable, where they are fewer "
+        "than `n_ok`: so many at most are counted for a pair with it.",
+    )
 
 
 class ConvergenceRead(ResultModel):

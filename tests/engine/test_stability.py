@@ -1,10 +1,13 @@
 """Stability selection: its bound, the frequencies, and half-samples that fail."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from vnce_engine import FitStep, TruncatedGaussianVNCE, stability
+from vnce_engine import FitStep, GaussianVNCE, TruncatedGaussianVNCE, stability
 from vnce_engine.observations import Observations
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -114,69 +117,123 @@ def small_table(num_rows: int = 16) -> np.ndarray:
     return X
 
 
-def test_half_samples_that_fail_are_counted_by_cause_and_the_others_used() -> None:
+def few_choices(**choices: Any) -> dict[str, Any]:
+    return {
+        "linear": "zero",
+        "penalty_kind": "l1",
+        "selection": "stability",
+        "noise_ratio": 2,
+        "min_observed": 2,
+        "random_state": 1,
+        **choices,
+    }
+
+
+def test_half_samples_that_fail_are_counted_by_cause_and_the_others_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     steps: list[FitStep] = []
-    model = TruncatedGaussianVNCE(
-        linear="zero",
-        penalty_kind="l1",
-        selection="stability",
-        n_subsamples=30,
-        noise_ratio=2,
-        min_observed=2,
-        random_state=1,
-    ).fit(small_table(), on_step=steps.append)
-    stability = model.stability_
-    assert stability is not None
-    assert stability.n_requested == 30
-    assert stability.n_failed > 0
-    assert stability.n_ok == 30 - stability.n_failed
-    assert stability.failures["a column without two different observed values"] > 0
+    graphs, calls = stability._graphs, itertools.count()
+
+    def fail_every_fourth(*arguments: Any) -> torch.Tensor:
+        if next(calls) % 4 == 0:
+            raise stability._FailedSubsampleError("not this one")
+        return graphs(*arguments)
+
+    monkeypatch.setattr(stability, "_graphs", fail_every_fourth)
+    model = TruncatedGaussianVNCE(**few_choices(n_subsamples=30, penalties=[0.3, 0.1])).fit(
+        small_table()[:, :4], on_step=steps.append
+    )
+    found = model.stability_
+    assert found is not None
+    assert found.n_requested == 30
+    assert found.n_ok == 30 - found.n_failed
+    assert found.failures["not this one"] == 8
+    assert found.inclusion is not None
     codes = {warning.code: warning.message for warning in model.warnings_}
-    assert stability.inclusion is not None
-    assert f"{stability.n_failed} of 30 half-samples failed" in codes["half-samples-failed"]
+    assert f"{found.n_failed} of 30 half-samples failed" in codes["half-samples-failed"]
     # Every half-sample that has not failed at once moves progress on, and the others skip ahead.
     fractions = [step.fraction for step in steps if step.stage == "penalty"]
     assert fractions == sorted(fractions)
-    assert len(set(fractions)) >= stability.n_ok
+    assert len(set(fractions)) >= found.n_ok
 
 
 def test_too_many_failures_leave_no_inclusion_but_a_reason_and_a_result() -> None:
-    X = small_table()
-    X[:, 4] = np.nan
-    X[:2, 4] = [0.5, 2.0]  # of a pair of halves one at most has both
-    model = TruncatedGaussianVNCE(
-        linear="zero",
-        penalty_kind="l1",
-        selection="stability",
-        n_subsamples=10,
-        noise_ratio=2,
-        min_observed=2,
-        random_state=1,
-    ).fit(X)
-    stability = model.stability_
-    assert stability is not None
-    assert stability.n_ok < 5
-    assert stability.n_failed == 10 - stability.n_ok
-    assert stability.inclusion is None
-    assert stability.reason is not None
-    assert all(edge.inclusion is None for edge in model.edges_)
-    messages = {warning.code: warning.message for warning in model.warnings_}
-    assert stability.reason in messages["stability-undetermined"]
+    X = np.ones((16, 3))
+    X[:2] = [[0.5, 0.4, 0.3], [2.0, 3.0, 4.0]]  # of a pair of halves one at most has both
+    model = TruncatedGaussianVNCE(**few_choices(n_subsamples=10)).fit(X)
+    found = model.stability_
+    assert found is not None
+    # A half with one of the two rows has two values of every column, and one of a pair with both
+    # leaves the other none.
+    assert found.failures == {"no two columns with two different observed values": found.n_failed}
+    assert found.n_ok == 10 - found.n_failed
+    if found.n_ok < 5:
+        assert found.inclusion is None
+
+
+def test_a_column_that_hardly_varies_costs_other_pairs_no_half_sample() -> None:
+    rng = np.random.default_rng(43)
+    X = sample_truncated_gaussian(ring_precision(5, rng), 300, rng)
+    rare = np.column_stack([X, np.ones(300)])
+    rare[:1, 5] = 3.0  # in one half of each pair
+    choices = few_choices(n_subsamples=20, min_observed=None, noise_ratio=3)
+    model = TruncatedGaussianVNCE(**choices).fit(rare)
+    found, alone = model.stability_, TruncatedGaussianVNCE(**choices).fit(X).stability_
+    assert found is not None
+    assert alone is not None
+    assert found.inclusion is not None
+    assert alone.inclusion is not None
+    assert found.counted is not None
+    assert (found.n_ok, found.n_failed) == (20, 0)
+    assert (found.counted[:5, :5] == 20).all()
+    assert (found.counted[5] == 10).all()
+    # Other half-samples of the same rows: shares of 20 have a standard error of at most .11 each.
+    difference = found.inclusion[:5, :5] - alone.inclusion
+    assert np.abs(difference).max() < 5 * np.sqrt(2 * 0.25 / 20)
+
+
+@pytest.mark.parametrize("estimator", [TruncatedGaussianVNCE, GaussianVNCE])
+def test_pairs_that_too_few_half_samples_say_something_of_have_no_inclusion(
+    estimator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(43)
+    X = sample_truncated_gaussian(ring_precision(4, rng), 200, rng)
+    X = np.column_stack([X[:, :2], np.ones(200), X[:, 2:]])
+    X[0, 2] = 3.0  # in one half of each pair
+    choices = few_choices(n_subsamples=20, noise_ratio=3)
+    monkeypatch.setattr(stability, "SMALLEST_SHARE_OK", 0.6)
+    if estimator is GaussianVNCE:
+        del choices["linear"]
+    model = estimator(**choices).fit(X)
+    found = model.stability_
+    assert found.inclusion is not None
+    assert found.counted[2, 2] == 10
+    others = np.delete(np.arange(5), 2)
+    assert np.isnan(found.inclusion[2, others]).all()
+    assert np.isfinite(found.inclusion[np.ix_(others, others)]).all()
+    assert (found.counted[np.ix_(others, others)] == 20).all()
+    for edge in model.edges_:
+        has_rare = 2 in (edge.source, edge.target)
+        assert (edge.inclusion is None) == has_rare
+        assert edge.precision == 0 or not has_rare
+    (warning,) = [w for w in model.warnings_ if w.code == "pairs-without-inclusion"]
+    assert warning.columns == ("column 2",)
+    assert "column 2 (10 of 20)" in warning.message
     assert np.isfinite(model.precision_).all()
-    # The strength was chosen by held-out rows, whose steps have standard errors, and K with it.
-    assert model.selection_ == "held-out"
-    assert model.penalty_ == next(step.strength for step in model.penalty_path_ if step.chosen)
-    assert model.penalty_kind_ == "l1"
-    assert all(step.standard_error is not None for step in model.penalty_path_)
+    assert found.mean_edges == pytest.approx(np.nansum(found.inclusion) / 2)
 
 
 def test_half_samples_come_in_pairs_that_share_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     halves: list[set[int]] = []
 
-    def note(observations: Observations, rows: torch.Tensor) -> None:
-        halves.append(set(rows.tolist()))
+    varying = stability._varying
 
-    monkeypatch.setattr(stability, "_refuse_degenerate", note)
+    def note(observations: Observations, rows: torch.Tensor) -> torch.Tensor:
+        halves.append(set(rows.tolist()))
+        return varying(observations, rows)
+
+    monkeypatch.setattr(stability, "_varying", note)
     X = np.abs(np.random.default_rng(0).normal(size=(41, 3)))
     TruncatedGaussianVNCE(
         penalty_kind="l1", selection="stability", n_subsamples=4, linear="zero", random_state=0

@@ -103,7 +103,8 @@ def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) ->
 
 
 def _edge_table(edges: Sequence[Edge]) -> bytes:
-    columns = [*_ALWAYS, *(["inclusion"] if edges and edges[0].inclusion is not None else [])]
+    has_inclusion = any(edge.inclusion is not None for edge in edges)
+    columns = [*_ALWAYS, *(["inclusion"] if has_inclusion else [])]
     rows = ([edge.source, edge.target, *map(_attributes(edge).get, columns)] for edge in edges)
     return csv_bytes(["source", "target", *columns], rows)
 
@@ -112,7 +113,7 @@ def _attributes(edge: Edge) -> dict[str, str | float | bool]:
     """Return an edge's attributes; `weight` is the size that graph tools expect, never negative.
 
     `partial_correlation` is there if K is positive definite, `inclusion` if the estimation has
-    drawn half-samples: all edges of a graph have them, or none.
+    drawn half-samples and enough of them say something of the pair.
     """
     size = edge.scaled_interaction
     sign = "positive" if size > 0 else "negative" if size < 0 else "none"

@@ -152,13 +152,15 @@ def write(names: list[str], edges: list[Edge]) -> dict[str, bytes]:
 # Of a precision matrix that has no partial correlations.
 INDEFINITE = [replace(edge, partial_correlation=None, selected=False) for edge in EDGES]
 INCLUSIVE = [replace(edge, inclusion=0.25) for edge in EDGES]
+# Of the first pair too few half-samples say something.
+PARTLY = [EDGES[0], *INCLUSIVE[1:]]
 
 
 @pytest.mark.parametrize(("graph_format", "read"), READERS.items())
 @pytest.mark.parametrize(
     "edges",
-    [EDGES, INCLUSIVE, INDEFINITE, []],
-    ids=["edges", "inclusion", "indefinite", "no edges"],
+    [EDGES, INCLUSIVE, PARTLY, INDEFINITE, []],
+    ids=["edges", "inclusion", "some inclusions", "indefinite", "no edges"],
 )
 def test_file_reloads_to_the_same_graph(
     graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], edges: list[Edge]
@@ -210,6 +212,11 @@ def test_the_edge_table_has_a_column_for_every_attribute(edges: list[Edge]) -> N
     attributes = ["weight", "scaled_interaction", "partial_correlation", "precision", "sign"]
     attributes += ["selected", "n_pairwise"]
     assert header == ["source", "target", *attributes] + ["inclusion"] * (edges is INCLUSIVE)
+
+
+def test_a_pair_without_an_inclusion_has_an_empty_cell_of_it() -> None:
+    rows = list(csv.DictReader(StringIO(write(NAMES, PARTLY)["graph.csv"].decode())))
+    assert [row["inclusion"] for row in rows] == ["", *["0.25"] * (len(PARTLY) - 1)]
 
 
 def test_where_there_are_no_partial_correlations_the_edge_table_has_an_empty_column() -> None:

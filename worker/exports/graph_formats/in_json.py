@@ -36,7 +36,8 @@ def cx2(graph: nx.Graph) -> bytes:
     declarations = {
         "networkAttributes": _declare(graph.graph),
         "nodes": {"name": {"d": "string"}},
-        "edges": _declare(edges[0]["v"]) if edges else {},
+        # An edge need not have all attributes.
+        "edges": _declare({name: v for edge in edges for name, v in edge["v"].items()}),
     }
     aspects = {
         "attributeDeclarations": [declarations],
