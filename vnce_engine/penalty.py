@@ -25,6 +25,9 @@ LOG_SCALE = 0.05
 DIAGONAL_STRENGTH = 0.25
 CENTRED_DIAGONAL_STRENGTH = 1.0
 DIAGONAL_LOG_SCALE = 0.2
+# The strength of the interactions' penalty from which the diagonal's is whole; below, it fades with
+# it, so that ever weaker penalties tend to none. Not of L1, whose strengths are in other units.
+FULL_DIAGONAL_FROM = 0.5
 # Reweighted means that find the centre; they end where it moves by no more than rounding.
 _MOST_MEANS = 200
 _CENTRE_TOLERANCE = 1e-14
@@ -53,7 +56,8 @@ class Penalty:
     delta_i = K_ii/k0_i - gamma, u = 0.2 and gamma the centre for which it is least (near the
     median), keeps a free diagonal from fitting noise that rows share. lam is `strength` * 1000 / n
     and r is 0.25 * 1000 / n (1000 / n with a centred ridge) where the objective is averaged over n
-    rows: a given strength is worth the same number of rows in tables of any size.
+    rows: a given strength is worth the same number of rows in tables of any size. Below a
+    `strength` of .5 r is less in proportion.
     A strength of 0 switches both parts off. The barrier's weight is b / n.
 
     A relaxed adaptive penalty is the ridge ½ w_ij kappa_ij² with w = 1 / (1 + kappa²/t²)² fixed at
@@ -199,6 +203,8 @@ class Penalty:
             return 0.0
         is_centred = self.kind is PenaltyKind.CENTRED_RIDGE
         strength = CENTRED_DIAGONAL_STRENGTH if is_centred else DIAGONAL_STRENGTH
+        if self.kind is not PenaltyKind.L1:
+            strength *= min(1.0, self.strength / FULL_DIAGONAL_FROM)
         return strength * REFERENCE_ROWS / self.num_rows
 
     @property
@@ -288,7 +294,8 @@ class PenaltyCurvature:
 
 def _robust_centre(values: Tensor) -> Tensor:
     """Return the centre of `values` (d,) by the diagonal's penalty, from their median on."""
-    centre = values.median()
+    centre = values.detach().median()
+    values = values.detach()
     for _ in range(_MOST_MEANS):
         weights = 1 / (1 + ((values - centre) / DIAGONAL_LOG_SCALE).square())
         moved = weights @ values / weights.sum()

@@ -41,6 +41,9 @@ _WEIGHT_OF_SQUARE = 2.0
 # standard errors below the best.
 _FALLS = 2
 _LOST = 1.5
+# But not before this strength of an adaptive penalty: the objective may fall a little before true
+# interactions leave the neighbourhood of zero, all at once, and it rises by far more.
+_ALWAYS_REACHED = 0.4
 # Fits that only compare are followed less far than the final one: further cycles move all of them
 # alike, and took half as long again without better choices.
 _TOLERANCE = 2e-2
@@ -123,11 +126,13 @@ class _Path:
             math.exp(-_WEIGHT_OF_SQUARE * (gap / error) ** 2) if error > 0 else float(gap <= 0)
             for gap, error in gaps
         ]
-        logs = [math.log(strength) for strength in self.strengths[: len(weights)]]
         total = sum(weights)
         if not total > 0:  # objectives that are not finite cannot be compared
             return self.strengths[0]
-        return math.exp(sum(w * x for w, x in zip(weights, logs, strict=True)) / total)
+        # From the best one, so that it is that to the bit where no other counts.
+        logs = [math.log(strength / self.strengths[best]) for strength in self.strengths]
+        mean = sum(w * x for w, x in zip(weights, logs, strict=False)) / total
+        return self.strengths[best] * math.exp(mean)
 
     def steps(self, best: Tensor, nearest: int | None) -> list[PenaltyStep]:
         """Return the path, standard errors being those of gaps to the `best` values of any."""
@@ -217,7 +222,8 @@ def _follow(
         )
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]
-        if _has_fallen(with_edges) or _has_lost(with_edges):
+        is_over = _has_fallen(with_edges) or _has_lost(with_edges)
+        if is_over and not (setting.kind is PenaltyKind.ADAPTIVE and strength > _ALWAYS_REACHED):
             break
     return _Path(setting.kind, strengths, values, points, has_converged)
 

@@ -6,7 +6,7 @@ import torch
 
 from vnce_engine import problem as problem_module
 from vnce_engine.observations import Observations
-from vnce_engine.problem import FINAL_NUM_DRAWS, NUM_DRAWS, NUM_FOLDS, Problem
+from vnce_engine.problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem
 
 NUM_ROWS, NOISE_RATIO = 120, 10
 
@@ -23,9 +23,8 @@ def problem() -> Problem:
 
 def test_a_part_of_the_rows_keeps_units_and_noise(problem: Problem) -> None:
     part = problem.with_at_most(60)
-    assert part.num_rows == sum(fold.num_rows for fold in part.folds) == 60
-    assert len(part.folds) == NUM_FOLDS
-    assert part.folds[0].nu == NOISE_RATIO
+    assert part.num_rows == part.sample.num_rows == 60
+    assert part.sample.nu == NOISE_RATIO
     assert part.noise is problem.noise
     assert torch.equal(part.scale, problem.scale)
 

@@ -1,18 +1,15 @@
 """Choosing the penalty and the linear term by held-out rows."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.grid import STRENGTHS
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.problem import Problem
 from vnce_engine.progress import Progress
-from vnce_engine.selection import _has_fallen, _has_lost, _winsorised_mean, choose_linear
+from vnce_engine.selection import _has_fallen, _has_lost, _Path, _winsorised_mean, choose_linear
 from vnce_engine.setting import Setting
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -27,21 +24,39 @@ def ring_table(n: int, linear: float = 0.0, fraction: float = 0.2, seed: int = 3
     return mask_completely_at_random(X, fraction, rng)
 
 
-def test_the_path_runs_from_strong_to_weak_and_marks_one_choice() -> None:
+def test_the_path_runs_from_strong_to_weak_and_marks_what_is_nearest_to_the_choice() -> None:
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(400))
-    path = model.penalty_path_
-    assert [step.strength for step in path] == list(STRENGTHS[: len(path)])
-    (chosen,) = [step for step in path if step.chosen]
-    assert model.penalty_ == chosen.strength
+    path = [step for step in model.penalty_path_ if step.kind == "adaptive"]
+    strengths = [step.strength for step in path]
+    assert strengths == sorted(strengths, reverse=True)
+    (chosen,) = [step for step in model.penalty_path_ if step.chosen]
     best = max(path, key=lambda step: step.criterion)
     assert best.standard_error == 0.0
-    # The strongest whose loss is within 1.5 standard errors of the best.
-    good = [
-        step.strength
-        for step in path
-        if best.criterion - step.criterion <= 1.5 * step.standard_error
-    ]
-    assert chosen.strength == max(good)
+    assert abs(best.criterion - chosen.criterion) <= 1.5 * chosen.standard_error
+    # A mean, by ratio, of those that do about as well.
+    ratios = [abs(np.log(model.penalty_ / strength)) for strength in strengths]
+    assert strengths[int(np.argmin(ratios))] == chosen.strength
+    assert min(strengths) <= model.penalty_ <= max(strengths)
+
+
+def path_of(*means: float, spread: float) -> _Path:
+    """Return a path whose values have these means, and differences of that standard deviation."""
+    noise = torch.linspace(-1, 1, 100, dtype=torch.float64)
+    noise = noise / noise.std() * spread
+    values = [mean + i * noise for i, mean in enumerate(means)]
+    point = torch.ones(3, 3, dtype=torch.float64)
+    strengths = [2.0**-i for i in range(len(means))]
+    return _Path(PenaltyKind.ADAPTIVE, strengths, values, [point] * len(means), True)
+
+
+def test_equally_good_strengths_count_alike_and_clearly_worse_ones_not_at_all() -> None:
+    # Standard errors of gaps are .1 and .2.
+    assert path_of(-1.0, 0.0, 0.0, spread=1.0).strength() == pytest.approx(0.5 * 2**-0.5, rel=1e-6)
+    assert path_of(0.0, -1.0, -3.0, spread=1.0).strength() == pytest.approx(1.0, rel=1e-6)
+    # Half a standard error below the best: exp(-½) of its weight.
+    share = np.exp(-0.5)
+    expected = 2 ** -(share / (1 + share))
+    assert path_of(0.0, -0.05, spread=1.0).strength() == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_fixed_penalty_leaves_no_path() -> None:
@@ -54,9 +69,8 @@ def test_a_choice_at_the_end_of_the_grid_is_a_warning() -> None:
     # Independent columns: nothing is lost by the strongest penalty there is.
     rng = np.random.default_rng(5)
     X = np.abs(rng.normal(size=(300, 5)))
-    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
+    model = TruncatedGaussianVNCE(linear="zero", penalty_kind="adaptive", random_state=0).fit(X)
     assert model.penalty_path_[0].chosen
-    assert model.penalty_path_[0].strength == max(STRENGTHS)
     codes = [warning.code for warning in model.warnings_]
     assert "penalty-at-grid-end" in codes
 
@@ -70,21 +84,11 @@ def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) 
     assert (model.linear_ == 0).all() == (choice == "zero")
 
 
-@dataclass
-class AllRows:
-    """Stands for held-out rows that are the whole table."""
-
-    num_rows: int
-
-    def data_rows(self) -> torch.Tensor:
-        return torch.arange(self.num_rows)
-
-
 def test_the_standard_error_of_a_gain_is_its_spread_over_tables() -> None:
     generator = torch.Generator().manual_seed(3)
     num_tables = 2000
     gains = torch.randn(num_tables, 300, dtype=torch.float64, generator=generator)
-    means, errors = torch.tensor([_winsorised_mean(row, AllRows(300)) for row in gains]).T
+    means, errors = torch.tensor([_winsorised_mean(row) for row in gains]).T
     # Four standard errors of a standard deviation; the formula itself is right to 1 / n.
     assert float(errors.mean() / means.std()) == pytest.approx(1, abs=4 / (2 * num_tables) ** 0.5)
 
@@ -135,22 +139,16 @@ def test_the_path_ends_after_two_falls_in_a_row(means: list[float], has_fallen: 
 
 
 def test_the_path_ends_where_the_last_strength_is_too_far_below_the_best_to_be_chosen() -> None:
-    observations = Observations.from_array(ring_table(200, seed=8))
-    generator = torch.Generator().manual_seed(0)
-    problem = Problem.prepare(observations, 10, "sobol", generator)
-    held_out = [problem.folds[0]]
-    rows = held_out[0].data_rows()
-    best = torch.zeros(problem.num_rows, dtype=torch.float64)
+    best = torch.zeros(200, dtype=torch.float64)
     # Differences of mean `loss` and of standard error 1.
-    spread = torch.zeros_like(best)
-    spread[rows] = torch.linspace(-1, 1, len(rows), dtype=torch.float64)
-    spread *= len(rows) ** 0.5 / spread[rows].std()
+    spread = torch.linspace(-1, 1, 200, dtype=torch.float64)
+    spread *= 200**0.5 / spread.std()
 
     def lost(loss: float) -> bool:
-        return _has_lost([best, best - spread - loss], held_out)
+        return _has_lost([best, best - spread - loss])
 
-    assert not _has_lost([], held_out)
-    assert not _has_lost([best - 3, best], held_out)
+    assert not _has_lost([])
+    assert not _has_lost([best - 3, best])
     assert not lost(1.4)
     assert lost(1.6)
 
@@ -167,32 +165,25 @@ def test_a_path_does_not_end_where_no_edge_has_come_in_yet() -> None:
     assert model.penalty_ == 0.01
 
 
-def test_where_no_interaction_stands_out_the_final_fit_shrinks_towards_their_mean() -> None:
-    # Ten weak interactions, all alike: with 300 rows none stands out of the others.
+def test_where_interactions_are_all_alike_they_are_shrunk_towards_their_mean() -> None:
+    # Ten interactions, all alike.
     d = 5
-    K = np.full((d, d), 0.05) + np.eye(d)
-    X = sample_truncated_gaussian(K, 300, np.random.default_rng(4))
+    K = np.full((d, d), 0.2) + np.eye(d)
+    X = sample_truncated_gaussian(K, 1000, np.random.default_rng(4))
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
-    chosen = next(step.strength for step in model.penalty_path_ if step.chosen)
-    assert chosen >= 1.7
     assert model.penalty_kind_ == "centred-ridge"
-    assert "weak-interactions" in [warning.code for warning in model.warnings_]
-    pairs = model.precision_[np.triu_indices(d, k=1)]
-    told = TruncatedGaussianVNCE(linear="zero", penalty=chosen, random_state=0).fit(X)
-    assert told.penalty_kind_ == "adaptive"
-    spread_about_zero = told.precision_[np.triu_indices(d, k=1)]
-    assert pairs.mean() > spread_about_zero.mean() > 0
+    assert {step.kind for step in model.penalty_path_} == {"adaptive", "centred-ridge"}
+    given = TruncatedGaussianVNCE(linear="zero", penalty_kind="adaptive", random_state=0).fit(X)
+    assert given.penalty_kind_ == "adaptive"
+    pairs = np.triu_indices(d, k=1)
+    # The adaptive penalty takes each for noise, and keeps a fraction of it.
+    assert given.precision_[pairs].mean() < 0.1
+    assert model.precision_[pairs].mean() == pytest.approx(0.2, abs=0.05)
 
 
-def test_where_interactions_stand_out_the_penalty_stays_as_it_is() -> None:
-    # The strongest penalties lose by three standard errors; with 20 % of the cells missing it is by
-    # 1.5, where the rule may say either.
-    X = ring_table(500, fraction=0.0)
-    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(X)
-    strongest, best = model.penalty_path_[0], max(model.penalty_path_, key=lambda s: s.criterion)
-    assert best.criterion - strongest.criterion > 2.5 * strongest.standard_error
+def test_where_interactions_stand_out_the_penalty_is_adaptive() -> None:
+    model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(500, fraction=0.0))
     assert model.penalty_kind_ == "adaptive"
-    assert "weak-interactions" not in [warning.code for warning in model.warnings_]
 
 
 @pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (1.5, "free")])

@@ -42,16 +42,14 @@ def assert_coherent(model: TruncatedGaussianVNCE | TruncatedGaussianNCE) -> None
     fraction=st.sampled_from([0.0, 0.2]),
     kind=st.sampled_from(["adaptive", "ridge", "l1"]),
     linear=st.sampled_from(["zero", "free"]),
-    positive_definite=st.sampled_from(["warn", "barrier"]),
 )
 def test_k_is_symmetric_to_the_bit_and_edges_agree_with_it(
-    seed: int, n: int, d: int, fraction: float, kind: str, linear: str, positive_definite: str
+    seed: int, n: int, d: int, fraction: float, kind: str, linear: str
 ) -> None:
     model = TruncatedGaussianVNCE(
         linear=linear,
         penalty=0.05,
         penalty_kind=kind,
-        positive_definite=positive_definite,
         noise_ratio=3,
         max_iter=10,
         random_state=0,
