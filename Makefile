@@ -5,10 +5,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # One BLAS/torch thread a process: several processes share the cores, and more threads than cores are slower.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo serve lint check test format openapi client bench bench-service bench-quick clean
+.PHONY: help demo serve lint check test format openapi client bench bench-service bench-quick bench-validity clean
 
 help:  ## show these targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -67,6 +67,10 @@ bench-service: .venv/.dev  ## the service under load, with wrk
 
 bench-quick: .venv/.dev  ## the engine's figures: AUC and CPU time on ring and hub graphs
 	$(BIN)/python -m benchmarks.quick
+
+# VALIDITY passes options on, such as VALIDITY="--full --data DIR".
+bench-validity: .venv/.dev  ## whether estimates are right and repeatable: tables, in 10 minutes
+	$(BIN)/python -m benchmarks.validity $(VALIDITY)
 
 clean:  ## remove what the build made
 	rm -rf .venv build vnce-demo
