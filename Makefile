@@ -5,7 +5,11 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 # One BLAS/torch thread a process: several processes share the cores, and more threads than cores are slower.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo serve lint check test format openapi client bench bench-service bench-quick bench-validity clean
+# What makes MKL, OpenBLAS and torch take other kernels than they would here: those of older processors.
+KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
+	OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default
+
+.PHONY: help demo serve lint check test test-kernels format openapi client bench bench-service bench-quick bench-validity clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -44,6 +48,14 @@ check: lint  ## format, lint, types, import contracts, fast tests
 
 test: lint  ## every test, with real servers
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-kernels: .venv/.dev  ## the engine's tests with the kernels of other processors, once each; about 40 minutes
+	@red=; for kernels in $(KERNELS); do \
+		echo "$$kernels"; \
+		env "$$kernels" $(BIN)/python -m pytest -q -n 2 --dist worksteal \
+			tests/engine tests/recovery tests/contracts/test_engine_limits.py || red="$$red $$kernels"; \
+	done; \
+	test -z "$$red" || { echo "red under$$red"; exit 1; }
 
 format: .venv/.dev  ## format and fix what can be fixed
 	$(BIN)/ruff format .

@@ -33,20 +33,30 @@ PENALTY = 1.0
 # Estimators share no public base class to name here.
 METHODS: dict[str, Callable[[], Any]] = {
     "vnce": lambda: TruncatedGaussianVNCE(random_state=0),
-    "mle": lambda: TruncatedGaussianMLE(random_state=0),
-    "mle-penalised": lambda: TruncatedGaussianMLE(penalty=PENALTY, random_state=0),
+    "mle": lambda: TruncatedGaussianMLE(linear="zero", random_state=0),
+    "mle-penalised": lambda: TruncatedGaussianMLE(linear="zero", penalty=PENALTY, random_state=0),
     "mle-ridge": lambda: TruncatedGaussianMLE(
-        penalty=PENALTY / 3, penalty_kind="ridge", random_state=0
+        linear="zero", penalty=PENALTY / 3, penalty_kind="ridge", random_state=0
     ),
-    "cd": lambda: TruncatedGaussianCD(persistent=False, random_state=0),
-    "pcd": lambda: TruncatedGaussianCD(random_state=0),
-    "pseudo": lambda: TruncatedGaussianPseudoLikelihood(random_state=0),
-    "pseudo-mean": lambda: TruncatedGaussianPseudoLikelihood(imputation="mean", random_state=0),
-    "pseudo-penalised": lambda: TruncatedGaussianPseudoLikelihood(penalty=PENALTY, random_state=0),
-    "score": lambda: TruncatedGaussianScoreMatching(random_state=0),
-    "score-mean": lambda: TruncatedGaussianScoreMatching(imputation="mean", random_state=0),
-    "score-zero": lambda: TruncatedGaussianScoreMatching(imputation="zero", random_state=0),
-    "score-penalised": lambda: TruncatedGaussianScoreMatching(penalty=PENALTY, random_state=0),
+    "cd": lambda: TruncatedGaussianCD(linear="zero", persistent=False, random_state=0),
+    "pcd": lambda: TruncatedGaussianCD(linear="zero", random_state=0),
+    "pseudo": lambda: TruncatedGaussianPseudoLikelihood(linear="zero", random_state=0),
+    "pseudo-mean": lambda: TruncatedGaussianPseudoLikelihood(
+        linear="zero", imputation="mean", random_state=0
+    ),
+    "pseudo-penalised": lambda: TruncatedGaussianPseudoLikelihood(
+        linear="zero", penalty=PENALTY, random_state=0
+    ),
+    "score": lambda: TruncatedGaussianScoreMatching(linear="zero", random_state=0),
+    "score-mean": lambda: TruncatedGaussianScoreMatching(
+        linear="zero", imputation="mean", random_state=0
+    ),
+    "score-zero": lambda: TruncatedGaussianScoreMatching(
+        linear="zero", imputation="zero", random_state=0
+    ),
+    "score-penalised": lambda: TruncatedGaussianScoreMatching(
+        linear="zero", penalty=PENALTY, random_state=0
+    ),
     "gaussian-em": lambda: GaussianEM(random_state=0),
     "glasso-ebic": lambda: GaussianEM(penalty="ebic", random_state=0),
     "glasso-cv": lambda: GaussianEM(penalty="cv", random_state=0),

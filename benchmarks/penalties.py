@@ -23,8 +23,8 @@ from vnce_engine.metrics import edge_roc
 FRACTIONS = (0.0, 0.3)
 FIRST_SEED = 100
 SETTINGS: dict[str, dict[str, Any]] = {
-    "adaptive": {},
-    "adaptive, barrier": {"positive_definite": "barrier"},
+    "auto": {},
+    "adaptive": {"penalty_kind": "adaptive"},
     "ridge": {"penalty_kind": "ridge"},
     "l1, held-out": {"penalty_kind": "l1"},
     "l1, eBIC": {"penalty_kind": "l1", "selection": "ebic"},

@@ -44,7 +44,7 @@ OTHERS: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "mc-mle-natural": (
         "Monte-Carlo MLE, natural gradient",
-        lambda: TruncatedGaussianMLE(random_state=0),
+        lambda: TruncatedGaussianMLE(linear="zero", random_state=0),
     ),
 }
 _KEYS = ("graph", "missing", "data_set", "estimator", "step_size")
@@ -214,7 +214,9 @@ def _cells(seed: int) -> Iterator[tuple[Key, Callable[[], Any]]]:
 
 
 def _stochastic(step_size: float) -> TruncatedGaussianMLE:
-    return TruncatedGaussianMLE(method="stochastic", step_size=step_size, random_state=0)
+    return TruncatedGaussianMLE(
+        method="stochastic", linear="zero", step_size=step_size, random_state=0
+    )
 
 
 def _append(path: Path, key: Key, make: Callable[[], Any]) -> None:

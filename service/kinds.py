@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     GaussianEmEstimatorCreate,
+    GaussianScoreMatchingEstimatorCreate,
     MleEstimatorCreate,
     PseudoLikelihoodEstimatorCreate,
     ScoreMatchingEstimatorCreate,
@@ -81,6 +82,12 @@ _ESTIMATORS: tuple[tuple[RequestModel, str, list[str]], ...] = (
     (
         GaussianEmEstimatorCreate(kind="gaussian-em"),
         'The estimator of model "gaussian": gaps are integrated out exactly.',
+        [_LINE],
+    ),
+    (
+        GaussianScoreMatchingEstimatorCreate(kind="gaussian-score-matching"),
+        "For comparison with score matching of incomplete rows; with most cells missing set "
+        "`penalty`.",
         [_LINE],
     ),
     (

@@ -7,6 +7,7 @@ from vnce_engine.comparators.estimators import (
     TruncatedGaussianScoreMatching,
 )
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
+from vnce_engine.comparators.gaussian_score_matching import GaussianScoreMatching
 from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.result import FitStatus, FitStep
@@ -16,6 +17,7 @@ __all__ = [
     "FitStep",
     "GaussianEM",
     "GaussianNCE",
+    "GaussianScoreMatching",
     "GaussianVNCE",
     "TruncatedGaussianCD",
     "TruncatedGaussianMLE",

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vnce_engine.observations import Observations
-from vnce_engine.result import FitResult, FitStatus, FitWarning
+from vnce_engine.penalty import PenaltyKind
+from vnce_engine.result import FitResult, FitStatus, FitWarning, path_of_the_chosen
 from vnce_engine.transforms import Transform
 
 # What a penalty without a present strength is to begin with: the middle of the usual grid.
@@ -27,6 +28,7 @@ _RUNNING_AWAY = frozenset(
         "noise-told-apart",
         "uneven-latent-draws",
         "definiteness-limit",
+        "not-positive-definite",
     )
 )
 
@@ -119,7 +121,7 @@ class Advice:
 
     def _direction(self) -> str | None:
         """Return where the penalty is to go: "stronger", "weaker" or None for neither."""
-        if "penalty" not in self.options or "weak-interactions" in self.codes:
+        if "penalty" not in self.options:
             return None
         end = self._end_of_path() if "penalty-at-grid-end" in self.codes else "stronger"
         if self._runs_away():
@@ -128,13 +130,12 @@ class Advice:
         return None if self.dependence is not None and end == "stronger" else end
 
     def _runs_away(self) -> bool:
-        is_held = "positive_definite" in self.options or "not-positive-definite" not in self.codes
         is_finite = self.result.status is not FitStatus.NON_FINITE
-        return bool(self.codes & _RUNNING_AWAY) or not (is_held and is_finite)
+        return bool(self.codes & _RUNNING_AWAY) or not is_finite
 
     def _end_of_path(self) -> str | None:
         """Return in which direction the path ended too early; None if it did not."""
-        path = self.result.penalty_path
+        path = path_of_the_chosen(self.result.penalty_path)
         if "penalty-at-grid-end" not in self.codes or not path:
             return None
         if not path[0].chosen:
@@ -156,7 +157,16 @@ class Advice:
         is_chosen = self.options.get("selection", "held-out") != "held-out"
         if is_chosen or self.options.get("penalties") is not None:
             return f"`penalties=[{_round(strength)}]`"
-        return _set("penalty", strength)
+        return self._penalty(strength)
+
+    def _penalty(self, strength: float) -> str:
+        """Return what sets the strength of a penalty of the kind that K was fitted with."""
+        is_other = self.options.get("penalty_kind") == "auto" and self.result.penalty_kind not in (
+            None,
+            PenaltyKind.ADAPTIVE,
+        )
+        kind = f' with `penalty_kind="{self.result.penalty_kind}"`' if is_other else ""
+        return f"{_set('penalty', strength)}{kind}"
 
     def _strength(self) -> float | None:
         """Return the strength that K was fitted with, or that was chosen."""
@@ -181,15 +191,14 @@ class Advice:
     # --- what to do about one warning each ---
 
     def _on_definite(self, _: FitWarning) -> str:
-        barrier = '`positive_definite="barrier"`'
         if self.options.get("preset") == "paper":
-            return f'`preset="default"` with {barrier} keeps K positive definite.'
-        if "positive_definite" in self.options:
-            return f"{barrier} keeps K positive definite."
+            return '`preset="default"` keeps K positive definite.'
+        if "noise_ratio" in self.options:  # only rounding can make that of VNCE and NCE indefinite
+            return _try(self._stronger())
         # The adaptive penalty hardly shrinks what is strong.
         kind = ' with `penalty_kind="ridge"`' if "penalty_kind" in self.options else ""
         own = [f"{penalty}{kind}" for penalty in self._stronger()]
-        return _try([*own, f"`TruncatedGaussianVNCE` (estimator `vnce`) with {barrier}"])
+        return _try([*own, "`TruncatedGaussianVNCE` (estimator `vnce`): its K is always so"])
 
     def _on_interaction(self, _: FitWarning) -> str:
         if self.dependence is None:
@@ -237,10 +246,6 @@ class Advice:
             chosen.append(self._fixed(strength))
         return f"Say {' and '.join(chosen)} to decide it yourself. {_LEAVE_OUT}"
 
-    def _on_weak(self, _: FitWarning) -> str:
-        strength = next((step.strength for step in self.result.penalty_path if step.chosen), None)
-        return "" if strength is None else f"The one that they chose is {self._fixed(strength)}."
-
     def _on_half_samples(self, _: FitWarning) -> str:
         return 'Leave out nearly constant columns, or try `selection="ebic"`, which halves nothing.'
 
@@ -269,7 +274,6 @@ _ADVICE: Mapping[str, Callable[[Advice, FitWarning], str]] = {
     "step-size-too-large": Advice._on_steps,
     "penalty-at-grid-end": Advice._on_grid_end,
     "choice-not-settled": Advice._on_choice,
-    "weak-interactions": Advice._on_weak,
     "stability-undetermined": Advice._on_half_samples,
     "half-samples-failed": Advice._on_half_samples,
     "missing-cells-not-modelled": Advice._on_filled,

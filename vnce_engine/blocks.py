@@ -96,7 +96,7 @@ class Block:
         )
 
     def of_owners(self, is_kept: Tensor) -> "Block":
-        """Return a copy of the rows of some owners, bool (o,), as they are: no more E-steps."""
+        """Return a copy of the rows of some owners, bool (o,)."""
         index = is_kept.nonzero().flatten()
 
         def kept(lines: Tensor) -> Tensor:
@@ -108,8 +108,8 @@ class Block:
             self,
             draws=kept(self.draws),
             owner=kept(self.owner.unsqueeze(0))[0],
-            missing=self.missing[:0, : len(index)],
-            levels=self.levels[:0, :, : len(index)],
+            missing=self.missing[:, index],
+            levels=self.levels[:, :, index],
             log_noise=kept(self.log_noise.unsqueeze(0))[0],
             log_ratio_offset=kept(self.log_ratio_offset),
             draw_weight=kept(self.draw_weight),
@@ -138,7 +138,7 @@ class Block:
     @property
     def is_complete(self) -> bool:
         """Whether no cell is missing."""
-        return not self.missing.numel()
+        return not len(self.missing)
 
     @property
     def flat_draws(self) -> Tensor:

@@ -8,7 +8,13 @@ from torch import Tensor
 
 from vnce_engine.observations import Observations
 from vnce_engine.prepared import RowSample
-from vnce_engine.result import Diagnostics, FitWarning, PenaltyStep, Stability
+from vnce_engine.result import (
+    Diagnostics,
+    FitWarning,
+    PenaltyStep,
+    Stability,
+    path_of_the_chosen,
+)
 from vnce_engine.surface import SurfacePoint
 
 # A class probability that leaves less than this to the other class counts as certain.
@@ -149,7 +155,8 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
 
 
 def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
-    """Return a warning if the chosen strength is the first or the last of its path."""
+    """Return a warning if the chosen strength is the first or the last of its kind's path."""
+    path = path_of_the_chosen(path)
     chosen = next((i for i, step in enumerate(path) if step.chosen), None)
     if chosen not in (0, len(path) - 1) or not path:
         return []

@@ -78,7 +78,7 @@ def choose_by_ebic(
         # A barrier against an indefinite K is no part of the criterion.
         objective += float(none.value(refit.augmented[:-1, :-1]))
         criterion = extended_bic(objective, edges, num_rows, num_columns, gamma)
-        steps.append(PenaltyStep(strength, criterion, None, edges, chosen=False))
+        steps.append(PenaltyStep(setting.kind, strength, criterion, None, edges, chosen=False))
         refits.append(refit.augmented)
     if not steps:
         raise ValueError(

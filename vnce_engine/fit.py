@@ -6,6 +6,7 @@ from typing import Generic, assert_never
 import torch
 from torch import Tensor
 
+from vnce_engine.boundedness import unbounded
 from vnce_engine.canonical import canonical_order
 from vnce_engine.choice import PenaltyChoice, Selection
 from vnce_engine.device import chosen_device
@@ -160,15 +161,9 @@ def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
     rule = f"at least {weakest:g} with {needed} parameters and {num_rows} rows"
     if isinstance(options.penalty, str):
         if options.penalties and min(options.penalties) < weakest:
-            raise ValueError(
-                f"`penalties` must be {rule}, got {min(options.penalties)!r}: the estimates would "
-                "be unbounded"
-            )
+            raise unbounded("penalties", rule, min(options.penalties))
     elif options.penalty is None or options.penalty < weakest:
-        raise ValueError(
-            f"`penalty` must be 'auto' or {rule}, got {options.penalty!r}: the estimates would be "
-            "unbounded"
-        )
+        raise unbounded("penalty", f"'auto' or {rule}", options.penalty)
 
 
 class _Run(Generic[RowSampleT]):

@@ -16,7 +16,7 @@ from vnce_engine.gaussian_sample import (
 )
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
-from vnce_engine.prepared import PreparedTable
+from vnce_engine.prepared import PreparedTable, noise_rows_each
 from vnce_engine.progress import Progress
 from vnce_engine.sample import noise_points
 
@@ -63,6 +63,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         patterns, pattern = torch.unique(~scaled.observed, dim=0, return_inverse=True)
         device = scale.device
         new_points = partial(noise_points, scaled.num_columns, noise_draws, generator, device)
+        noise_ratio = noise_rows_each(noise_ratio, scaled.num_rows)
         noise, points = normalised(_independent(scale), noise_scale), new_points()
         rows = torch.arange(scaled.num_rows, device=device)
         return cls(

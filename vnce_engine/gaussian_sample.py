@@ -27,6 +27,8 @@ from vnce_engine.variational.gaussian import (
     pattern_factors,
 )
 
+# Noise rows a data row that are enough for a Hessian.
+_CURVATURE_NOISE_RATIO = 4
 # Floats of temporaries in one block of rows: 8 MB.
 _BLOCK_FLOATS = 2**20
 
@@ -108,20 +110,28 @@ class GaussianSample:
         return augmented.new_zeros(num_rows).index_add_(0, self.owner, shares)
 
     def information(self, augmented: Tensor) -> Tensor:
-        """Return sum (1 - h) T Tᵀ (p, p) over the data rows; see `information.py`."""
+        """Return sum h (1 - h) T Tᵀ (p, p), h the probability of being data; see `information.py`.
+
+        Of noise rows it takes four a data row.
+        """
         posterior = _Posterior.of(augmented, self.patterns)
         size = len(augmented) * (len(augmented) + 1) // 2
         total = augmented.new_zeros(size, size)
         i, j = upper_triangle(len(augmented))
         spread = pad(posterior.covariance, (0, 1, 0, 1))[:, i, j]
         spread[:, i == j] *= 0.5
+        kept = min(round(self.nu), _CURVATURE_NOISE_RATIO)
+        weight = torch.full((1 + kept,), self.nu / kept, dtype=augmented.dtype)
+        weight[0] = 1.0
         for rows in self._blocks():
-            data = self.values[rows, :1]
-            completed = posterior.completed(data, self.pattern[rows])
-            log_phi = posterior.log_phi(completed, self.pattern[rows])
-            logits = log_phi[:, 0] - self.log_noise[rows, 0] - math.log(self.nu)
-            means = statistics(completed[:, 0].mT) - spread[self.pattern[rows]].mT
-            total.addmm_(means * torch.sigmoid(-logits), means.mT)
+            pattern = self.pattern[rows]
+            completed = posterior.completed(self.values[rows, : 1 + kept], pattern)
+            log_ratio = posterior.log_phi(completed, pattern) - self.log_noise[rows, : 1 + kept]
+            probability = torch.sigmoid(log_ratio - math.log(self.nu))
+            weights = probability * (1 - probability) * weight.to(probability.device)
+            of_rows = statistics(completed.flatten(0, 1).mT)
+            means = of_rows - spread[pattern].repeat_interleave(1 + kept, dim=0).mT
+            total.addmm_(means * weights.flatten(), means.mT)
         return total
 
     def select(self, is_kept: Tensor) -> "GaussianSample":

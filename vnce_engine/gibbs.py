@@ -1,59 +1,17 @@
-"""Gibbs sampling of a Gaussian truncated to the positive orthant, many chains at a time."""
+"""Gibbs sweeps of a Gaussian truncated to the positive orthant, many chains at a time."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr, ndtri
-
-from vnce_engine.checks import as_array, check_count, shown
 
 FloatArray = NDArray[np.float64]
 
-# More would not fit into memory.
-_MOST_ROWS = 100_000_000
-# Few enough that the chains' states stay in cache, enough that NumPy's cost per call is shared.
-_MAX_CHAINS = 250
 # Beyond this truncation point the tail mass nears the smallest float.
 _TAIL_ALPHA = 30.0
-# Asymmetry allowed as rounding, relative to the largest entry.
-_SYMMETRY_TOLERANCE = 1e-10
-
-
-def sample_truncated_gaussian(
-    precision: ArrayLike,
-    n: int,
-    rng: np.random.Generator,
-    *,
-    linear: ArrayLike | None = None,
-    burn_in: int = 100,
-    thinning: int = 10,
-) -> FloatArray:
-    """Draw n rows (n, d) from the density exp(-x'Kx / 2 + h'x) on x >= 0, up to its constant.
-
-    `precision` is K (d, d), `linear` is h (d,), 0 by default. min(n, 250) chains start at 0 and
-    run side by side for `burn_in` sweeps; then each gives a row every `thinning` sweeps. Rows of
-    different chains are independent, neighbouring rows come from different chains, and rows i
-    and i + 250 are `thinning` sweeps apart. A single chain, as the paper used, would need n times
-    the thinning in sequence; one chain a row would spend most of its work on burn-in.
-
-    Raises `ValueError` if K is not a finite, symmetric, positive definite matrix: an indefinite K
-    may have a finite integral over the orthant, but then its chains need not mix.
-    """
-    precision, linear = _checked(precision, linear)
-    check_count("n", n, most=_MOST_ROWS)
-    check_count("burn_in", burn_in, least=0)
-    check_count("thinning", thinning)
-    num_chains = min(n, _MAX_CHAINS)
-    state = np.zeros((precision.shape[0], num_chains))
-    sweep(state, precision, linear, rng, burn_in)
-    blocks = []
-    for _ in range(math.ceil(n / num_chains)):
-        sweep(state, precision, linear, rng, thinning)
-        blocks.append(state.T.copy())
-    return np.concatenate(blocks)[:n]
 
 
 def sweep(
@@ -172,24 +130,3 @@ def _tail_excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
     correction = np.log(scaled_tail / erfcx(alpha / math.sqrt(2))) * scaled_tail
     excess: FloatArray = 2 * exponential / (t + alpha) + correction * math.sqrt(math.pi / 2)
     return excess
-
-
-def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    matrix = as_array("precision", precision)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"`precision` must be a square matrix, got shape {matrix.shape}")
-    if not np.isfinite(matrix).all():
-        raise ValueError("`precision` must be finite")
-    asymmetry = np.abs(matrix - matrix.T).max()
-    if asymmetry > _SYMMETRY_TOLERANCE * np.abs(matrix).max():
-        raise ValueError(f"`precision` must be symmetric, got entries that differ by {asymmetry}")
-    matrix = 0.5 * (matrix + matrix.T)
-    smallest = np.linalg.eigvalsh(matrix)[0]
-    if smallest <= 0:
-        raise ValueError(
-            f"`precision` must be positive definite, got a smallest eigenvalue of {smallest:.6g}"
-        )
-    vector = np.zeros(len(matrix)) if linear is None else as_array("linear", linear)
-    if vector.shape != (len(matrix),) or not np.isfinite(vector).all():
-        raise ValueError(f"`linear` must be {len(matrix)} finite numbers, got {shown(linear)}")
-    return matrix, vector

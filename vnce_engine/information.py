@@ -2,26 +2,13 @@
 
 Theta is the upper triangle of A, p = (d + 1)(d + 2) / 2 entries: with t the p statistics -a_i a_j
 (i < j) and -½ a_i² of a row a = (x, 1), log phi = theta · t. In an incomplete row T stands for
-their mean under the posterior of its missing cells, the slope of log phi(x).
+their mean under the posterior of its missing cells, the slope of log phi(x). The negative Hessian
+of a row's term is h (1 - h) T Tᵀ, with h its probability of being data, less a part that vanishes
+in expectation at the truth.
 """
-
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-
-class Information(NamedTuple):
-    """What some rows say of theta at a point."""
-
-    gradient: Tensor
-    """(d + 1, d + 1), of the sum of the rows' terms under the inner product tr(A B)."""
-    curvature: Tensor
-    """(p, p): sum over data rows of (1 - h) T Tᵀ, h the probability of being data.
-
-    At the truth that is what the negative Hessian of the terms tends to, data and noise together,
-    and it takes no draw of a noise row, of which there is but one.
-    """
 
 
 def statistics(rows: Tensor) -> Tensor:

@@ -78,6 +78,18 @@ def complete(block: Block, augmented: Tensor) -> None:
     block.log_ratio_offset.copy_(log_phi - block.log_noise + 0.5 * quadratic)
 
 
+def expected_rows(block: Block, augmented: Tensor) -> Tensor:
+    """Return (d + 1, b): a noise block's rows, about the posterior mean in missing cells' place."""
+    if block.is_complete:
+        return block.draws[:, 0]
+    draws = block.draws.clone()
+    conditional = _conditional(block, augmented)
+    block.fill(conditional.columns, _tilt(conditional)[1])
+    rows = block.draws[:, 0].clone()
+    block.draws.copy_(draws)
+    return rows
+
+
 def _conditional(block: Block, augmented: Tensor) -> _Conditional:
     num_columns = len(augmented) - 1
     columns = block.missing.long()
@@ -115,7 +127,7 @@ def _conditional(block: Block, augmented: Tensor) -> _Conditional:
 def _propose(conditional: _Conditional, uniforms: Tensor) -> _Proposals:
     """Return draws at `uniforms` (m, c, o)."""
     factor = conditional.factor
-    tilt = _tilt(conditional)
+    tilt, _ = _tilt(conditional)
     cells = torch.empty_like(uniforms)
     log_weight = uniforms.new_zeros(uniforms.shape[1:])
     # y less what the cells drawn so far take of it: in the end the mean of L_ii z_i.
@@ -131,23 +143,26 @@ def _propose(conditional: _Conditional, uniforms: Tensor) -> _Proposals:
     return _Proposals(cells, log_weight)
 
 
-def _tilt(conditional: _Conditional) -> Tensor:
+def _tilt(conditional: _Conditional) -> tuple[Tensor, Tensor]:
     """Return what is added to each mean (m, c, o), that cells drawn early heed those drawn late.
+
+    And about the mean of each cell before that, each given those of the cells drawn before it.
 
     It is one step from no tilt towards the saddle point of the log weight, where each e_i is at the
     mean of its truncated normal, tilt_i + hazard, and tilt_i = -sum_{j < i} L_ij e_j / L_ii. More
     steps made the weights vary no less.
     """
     factor, means = conditional.factor, conditional.root.clone()
-    noise = torch.empty_like(means)
+    noise, cells = torch.empty_like(means), torch.empty_like(means)
     for i in reversed(range(len(means))):
         noise[i] = _hazard(means[i])
+        cells[i] = (means[i] + noise[i]) / factor[i, i]
         if i:
-            means[:i] -= factor[i, :i].unsqueeze(1) * ((means[i] + noise[i]) / factor[i, i])
+            means[:i] -= factor[i, :i].unsqueeze(1) * cells[i]
     tilt = torch.zeros_like(noise)
     for i in range(1, len(tilt)):
         tilt[i] = -(factor[i, :i].unsqueeze(1) * noise[:i]).sum(dim=0) / factor[i, i]
-    return tilt
+    return tilt, cells
 
 
 def _hazard(mean: Tensor) -> Tensor:

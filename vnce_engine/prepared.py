@@ -1,5 +1,6 @@
 """A table made ready for fitting: what choosing a penalty needs to know of any model's."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Generic, Protocol, Self, TypeVar
@@ -18,6 +19,16 @@ from vnce_engine.surface import Sample, SurfacePoint
 # Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes,
 # and an estimate of a Gaussian's is never below 1.
 SMALLEST_DIAGONAL = 0.05
+
+
+# Noise rows at least, in all: of a short table a few for each data row would leave the choice of a
+# penalty, and with it the graph, to chance.
+LEAST_NOISE_ROWS = 6_000
+
+
+def noise_rows_each(noise_ratio: int, num_rows: int) -> int:
+    """Return how many noise rows each of so many data rows has: the ratio, more in short tables."""
+    return max(noise_ratio, math.ceil(LEAST_NOISE_ROWS / num_rows))
 
 
 class RowSample(Sample, Protocol):

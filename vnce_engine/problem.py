@@ -12,7 +12,7 @@ from vnce_engine.cycles import Cycles
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.noise import ProductTruncatedNormal
 from vnce_engine.observations import Observations
-from vnce_engine.prepared import PreparedTable
+from vnce_engine.prepared import PreparedTable, noise_rows_each
 from vnce_engine.progress import Progress
 from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_points
 
@@ -59,7 +59,8 @@ class Problem(PreparedTable[ContrastiveSample]):
         noise = widened(marginals, noise_scale)
         points = noise_points(scaled.num_columns, noise_draws, generator, scale.device)
         rows = torch.arange(scaled.num_rows, device=scale.device)
-        sample = _sample(scaled, rows, noise, noise_ratio, points, generator)
+        ratio = noise_rows_each(noise_ratio, scaled.num_rows)
+        sample = _sample(scaled, rows, noise, ratio, points, generator)
         return cls(scaled, scale, sample, generator, marginals, noise, points)
 
     def final_sample(self, augmented: Tensor) -> ContrastiveSample:

@@ -1,6 +1,6 @@
 """What a fit reports, while it runs and when it has ended."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from vnce_engine.journal import Journal
 from vnce_engine.model import TruncatedGaussian
+from vnce_engine.penalty import PenaltyKind
 
 
 class FitStatus(StrEnum):
@@ -42,6 +43,7 @@ class FitStep:
 class PenaltyStep:
     """One strength on the path along which the penalty was chosen."""
 
+    kind: PenaltyKind
     strength: float
     criterion: float
     """What the rule judges by: "held-out" by the mean VNCE objective of held-out rows (of Gaussian
@@ -53,6 +55,13 @@ class PenaltyStep:
     num_edges: int
     """Pairs whose interaction is not zero; of stable edges if the rule is "stability"."""
     chosen: bool
+    """Whether the rule chose it; of held-out rows the nearest to what they chose, a mean."""
+
+
+def path_of_the_chosen(path: Sequence[PenaltyStep]) -> list[PenaltyStep]:
+    """Return the part of the path that is of the kind of penalty that was chosen."""
+    kinds = {step.kind for step in path if step.chosen}
+    return [step for step in path if step.kind in kinds]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from vnce_engine.information import statistics
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
+from vnce_engine.posterior import expected_rows
 from vnce_engine.progress import Progress
 from vnce_engine.row_curvature import RowCurvature
 from vnce_engine.shelf import Shelf
@@ -122,16 +123,22 @@ class ContrastiveSample:
         return total
 
     def information(self, augmented: Tensor) -> Tensor:
-        """Return sum (1 - h) T Tᵀ (p, p) over the data rows; see `information.py`."""
+        """Return sum h (1 - h) T Tᵀ (p, p), h the probability of being data; see `information.py`.
+
+        Of noise rows it takes four a data row, and for T the statistics of about their mean row.
+        """
         log_nu = math.log(self.nu)
         size = len(augmented) * (len(augmented) + 1) // 2
         total = augmented.new_zeros(size, size)
-        for block in self.data:
-            log_ratio = block.log_ratios(augmented)
-            wrong = (torch.sigmoid(log_nu - log_ratio) * block.draw_weight).sum(dim=0)
-            of_draws = statistics(block.flat_draws).view(size, block.num_draws, -1)
-            means = (of_draws * block.draw_weight).sum(dim=1)
-            total.addmm_(means * wrong, means.mT)
+        for block, count, weight in self.curvature_rows():
+            probability = torch.sigmoid(block.log_ratios(augmented)[:, :count] - log_nu)
+            weights = (probability * (1 - probability) * block.draw_weight[:, :count]).sum(dim=0)
+            if block.is_noise:
+                means = statistics(expected_rows(block, augmented)[:, :count])
+            else:
+                of_draws = statistics(block.flat_draws).view(size, block.num_draws, -1)
+                means = (of_draws * block.draw_weight).sum(dim=1)
+            total.addmm_(means * weights, means.mT, alpha=weight)
         return total
 
     def select(self, is_kept: Tensor) -> "ContrastiveSample":

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vnce_engine.checks import check_count, check_fraction
-from vnce_engine.gibbs import sample_truncated_gaussian
+from vnce_engine.orthant_sampling import sample_truncated_gaussian
 
 __all__ = [
     "hub_precision",

@@ -204,6 +204,7 @@ def _stable(
     graphs = [inclusion >= rule.threshold for inclusion in inclusions]
     path = tuple(
         PenaltyStep(
+            kind=setting.kind,
             strength=strengths[i],
             criterion=constant * mean_edges[i] ** 2 / num_pairs,
             standard_error=None,

@@ -26,9 +26,12 @@ _TAIL_QUANTILE_ALPHA = 30.0
 # Matching moments stops at this alpha: the variance of x is then 0.9998 of its squared mean, an
 # exponential distribution for every practical purpose.
 MAX_MATCHED_ALPHA = 100.0
-# From this alpha on third and fourth moments are taken for those of an exponential variable: their
-# recursion has lost eight digits, and the relative difference is below 1e-3.
+# From this alpha on third and fourth moments are taken for those of an exponential variable: the
+# relative difference is below 1e-3.
 _EXPONENTIAL_ALPHA = 100.0
+# Third and fourth moments about mu keep eleven digits of the central ones up to this alpha; those
+# about zero do from here on, but for six where the mean is the cancelling difference of hazards.
+_CENTRAL_ALPHA = 5.0
 # Halvings that take a bracket of alpha as wide as 100 below the rounding error of 1.
 _BISECTIONS = 60
 
@@ -64,20 +67,23 @@ def moments(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     return sigma * mean, sigma.square() * variance
 
 
-def statistics_covariance(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the variance of the truncated variable t, its covariance with t², and t²'s variance.
+def central_statistics(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the mean, the variance, the third central moment and the squared deviation's variance.
 
-    Integrating by parts, E t^(k+1) = mu E t^k + k sigma² E t^(k-1) for k >= 1. Where alpha is so
-    large that these cancel, t is exponential but for a share of 1 / alpha², and its moments known.
+    Deviations are those from the truncated variable's mean. About another point x, with
+    g = mean - x, t and (t - x)² have the covariance third + 2 g variance, and (t - x)² the variance
+    spread + 4 g third + 4 g² variance; about zero those would cancel where x is many sigma from it.
     """
-    mean, variance = moments(mu, sigma)
-    second = variance + mean.square()
-    across = 2 * sigma.square() * mean - (mean - mu) * second
-    of_square = mu * across + 2 * sigma.square() * second
-    is_exponential = -mu / sigma > _EXPONENTIAL_ALPHA
-    across = torch.where(is_exponential, 4 * mean**3, across)
-    of_square = torch.where(is_exponential, 20 * mean**4, of_square)
-    return variance, across, of_square
+    alpha = -mu / sigma
+    in_tail = alpha > _CENTRAL_ALPHA
+    standard = _central_in_body(torch.where(in_tail, 0.0, alpha))
+    if in_tail.any():
+        tail = _central_in_tail(torch.where(in_tail, alpha, _CENTRAL_ALPHA))
+        standard = tuple(
+            torch.where(in_tail, far, near) for far, near in zip(tail, standard, strict=True)
+        )
+    mean, variance, third, spread = standard
+    return sigma * mean, sigma.square() * variance, sigma**3 * third, sigma**4 * spread
 
 
 def quantile(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
@@ -130,15 +136,50 @@ def match_moments(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
 def _standard_moments(alpha: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and variance of t - alpha, for t standard normal truncated to t >= alpha."""
     in_tail = alpha > _FRACTION_ALPHA
-    body_alpha = torch.where(in_tail, 0.0, alpha).clamp(min=_NEGLIGIBLE_HAZARD_ALPHA)
-    hazard = math.sqrt(2 / math.pi) / erfcx(body_alpha / math.sqrt(2))
-    mean = hazard - torch.where(in_tail, 0.0, alpha)
+    body_alpha = torch.where(in_tail, 0.0, alpha)
+    hazard = _hazard(body_alpha)
+    mean = hazard - body_alpha
     variance = 1 - hazard * mean
     if in_tail.any():
         tail_mean, tail_variance = _tail_moments(torch.where(in_tail, alpha, _FRACTION_ALPHA))
         mean = torch.where(in_tail, tail_mean, mean)
         variance = torch.where(in_tail, tail_variance, variance)
     return mean, variance
+
+
+def _hazard(alpha: Tensor) -> Tensor:
+    """Return the mean of a standard normal truncated to t >= alpha, for alpha up to about 25."""
+    bounded = alpha.clamp(min=_NEGLIGIBLE_HAZARD_ALPHA) / math.sqrt(2)
+    hazard: Tensor = math.sqrt(2 / math.pi) / erfcx(bounded)
+    return hazard
+
+
+def _central_in_body(alpha: Tensor) -> tuple[Tensor, ...]:
+    """Return `central_statistics` for sigma = 1, from moments about mu."""
+    hazard = _hazard(alpha)
+    mean = hazard - alpha
+    variance = 1 - hazard * mean
+    third = hazard * (mean * (hazard + mean) - 1)
+    across = hazard * (1 - alpha * mean)
+    of_square = 2 + alpha * across
+    return mean, variance, third, of_square + 4 * hazard * (hazard * variance - across)
+
+
+def _central_in_tail(alpha: Tensor) -> tuple[Tensor, ...]:
+    """Return `central_statistics` for sigma = 1 and positive alpha, from moments about zero.
+
+    Integrating by parts, E t^(k+1) = mu E t^k + k sigma² E t^(k-1) for k >= 1. Where alpha is so
+    large that these cancel, t is exponential but for a share of 1 / alpha², and its moments known.
+    """
+    mean, variance = _standard_moments(alpha)
+    second = variance + mean.square()
+    across = 2 * mean - (mean + alpha) * second
+    of_square = 2 * second - alpha * across
+    third = across - 2 * mean * variance
+    spread = of_square + 4 * mean * (mean * variance - across)
+    is_exponential = alpha > _EXPONENTIAL_ALPHA
+    third = torch.where(is_exponential, 2 * mean**3, third)
+    return mean, variance, third, torch.where(is_exponential, 8 * mean**4, spread)
 
 
 def _tail_moments(alpha: Tensor) -> tuple[Tensor, Tensor]:

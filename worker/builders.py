@@ -5,6 +5,7 @@ from typing import Any, Literal, assert_never
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorSpec,
     MleEstimatorSpec,
     PseudoLikelihoodEstimatorSpec,
     ScoreMatchingEstimatorSpec,
@@ -12,7 +13,7 @@ from service.jobs.specs.comparators import (
 from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
-from service.jobs.vocabulary import LassoChoice, LinearChoice, PenaltyChoice
+from service.jobs.vocabulary import LassoChoice, PenaltyChoice
 from vnce_engine import (
     GaussianNCE,
     GaussianVNCE,
@@ -26,6 +27,7 @@ from vnce_engine.comparators.estimators import (
     TruncatedGaussianScoreMatching,
 )
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
+from vnce_engine.comparators.gaussian_score_matching import GaussianScoreMatching
 
 Estimator = (
     GaussianNCE
@@ -37,6 +39,7 @@ Estimator = (
     | TruncatedGaussianPseudoLikelihood
     | TruncatedGaussianScoreMatching
     | GaussianEM
+    | GaussianScoreMatching
 )
 
 
@@ -49,7 +52,6 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         "edge_threshold": spec.edge_threshold,
         "random_state": spec.seed,
     }
-    linear = _decided(spec)
     match spec.estimator:
         case VnceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):
             return GaussianVNCE(**common, **_contrastive(estimator))
@@ -60,20 +62,20 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
             return TruncatedGaussianVNCE(
                 **common,
                 **_contrastive(estimator),
-                **_on_the_half_line(spec, estimator),
+                **_on_the_half_line(spec),
                 preset=estimator.preset.value,
             )
         case NceEstimatorSpec() as estimator:
             return TruncatedGaussianNCE(
                 **common,
                 **_contrastive(estimator),
-                **_on_the_half_line(spec, estimator),
+                **_on_the_half_line(spec),
                 imputation=estimator.imputation.value,
             )
         case MleEstimatorSpec() as estimator:
             return TruncatedGaussianMLE(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 method=estimator.method.value,
                 step_size=estimator.step_size,
                 **_penalty(estimator),
@@ -83,7 +85,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case ContrastiveDivergenceEstimatorSpec() as estimator:
             return TruncatedGaussianCD(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 persistent=estimator.persistent,
                 num_sweeps=estimator.n_sweeps,
                 step_size=estimator.step_size,
@@ -93,7 +95,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case PseudoLikelihoodEstimatorSpec() as estimator:
             return TruncatedGaussianPseudoLikelihood(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 imputation=estimator.imputation.value,
                 **_penalty(estimator),
                 max_iter=estimator.max_iter,
@@ -102,7 +104,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         case ScoreMatchingEstimatorSpec() as estimator:
             return TruncatedGaussianScoreMatching(
                 **common,
-                linear=linear,
+                linear=_linear(spec),
                 imputation=estimator.imputation.value,
                 weight=estimator.weight.value,
                 **_penalty(estimator),
@@ -117,17 +119,21 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
                 max_iter=estimator.max_iter,
                 tol=estimator.tol,
             )
+        case GaussianScoreMatchingEstimatorSpec() as estimator:
+            given = estimator.penalty
+            return GaussianScoreMatching(
+                **common,
+                penalty="cv" if isinstance(given, LassoChoice) else given,
+                max_iter=estimator.max_iter,
+                tol=estimator.tol,
+            )
         case _ as unknown:
             assert_never(unknown)
 
 
-def _on_the_half_line(spec: EstimationSpec, estimator: ContrastiveSpec) -> dict[str, Any]:
+def _on_the_half_line(spec: EstimationSpec) -> dict[str, Any]:
     """Return what VNCE and NCE of a truncated Gaussian have of their own."""
-    assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
-    return {
-        "linear": spec.model.linear.value,
-        "positive_definite": estimator.positive_definite.value,
-    }
+    return {"linear": _linear(spec)}
 
 
 def _contrastive(estimator: ContrastiveSpec) -> dict[str, Any]:
@@ -159,11 +165,10 @@ def _penalty(
     return {"penalty": estimator.penalty, "penalty_kind": estimator.penalty_kind.value}
 
 
-def _decided(spec: EstimationSpec) -> Literal["zero", "free"]:
-    """Return whether a comparator estimates the linear term."""
-    model = spec.model
-    is_free = isinstance(model, TruncatedGaussianModelSpec) and model.linear is LinearChoice.FREE
-    return "free" if is_free else "zero"
+def _linear(spec: EstimationSpec) -> Literal["auto", "zero", "free"]:
+    """Return whether the linear term of a truncated Gaussian is estimated."""
+    assert isinstance(spec.model, TruncatedGaussianModelSpec)  # judged when it was submitted
+    return spec.model.linear.value
 
 
 def _plain(penalty: PenaltyChoice | float | None) -> float | Literal["auto"] | None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from service.datasets.schemas import DatasetWarning
 from service.jobs.specs.comparators import (
     GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorSpec,
     PseudoLikelihoodEstimatorSpec,
     ScoreMatchingEstimatorSpec,
 )
@@ -157,7 +158,9 @@ def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
     match fitted.spec.estimator:
         case GaussianEmEstimatorSpec(penalty=penalty) if penalty is not None:
             return _penalty_read(fitted.estimator, PenaltyKind.L1, penalty)
-        case GaussianEmEstimatorSpec():
+        case GaussianScoreMatchingEstimatorSpec(penalty=penalty) if penalty is not None:
+            return _penalty_read(fitted.estimator, PenaltyKind.RIDGE, penalty)
+        case GaussianEmEstimatorSpec() | GaussianScoreMatchingEstimatorSpec():
             return None
         case ContrastiveSpec() as spec:
             return _penalty_read(fitted.estimator, spec.penalty_kind, spec.penalty)
@@ -182,6 +185,7 @@ def _penalty_read(
         strength=estimator.penalty_,
         path=[
             PenaltyStep(
+                kind=PenaltyKind(step.kind),
                 strength=step.strength,
                 criterion=finite(step.criterion),
                 standard_error=finite(step.standard_error),

@@ -13,6 +13,7 @@ from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     GaussianEmEstimatorCreate,
+    GaussianScoreMatchingEstimatorCreate,
     MleEstimatorCreate,
     PseudoLikelihoodEstimatorCreate,
     ScoreMatchingEstimatorCreate,
@@ -28,9 +29,9 @@ from service.jobs.vocabulary import (
     CensoredRule,
     Filling,
     Imputation,
+    LinearChoice,
     PenaltyChoice,
     PenaltyKind,
-    PositiveDefinite,
     Preset,
     Transform,
 )
@@ -38,11 +39,15 @@ from service.problems import ProblemItem
 
 # The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
 WEAKEST_SAFE_PENALTY = {
+    PenaltyKind.AUTO: 0.03,
     PenaltyKind.ADAPTIVE: 0.03,
     PenaltyKind.RIDGE: 0.03,
     PenaltyKind.CENTRED_RIDGE: 0.03,
     PenaltyKind.L1: 0.001,
 }
+
+# The comparators of model `gaussian`, which estimate no other.
+_ON_THE_LINE = (GaussianEmEstimatorCreate, GaussianScoreMatchingEstimatorCreate)
 
 
 def num_parameters(num_variables: int) -> int:
@@ -91,6 +96,8 @@ def _of_the_table(
     estimator = request.estimator
     if isinstance(estimator, ContrastiveCreate):
         yield from _of_the_penalty(estimator, width, rows)
+    else:
+        yield from _of_few_rows(request, width, rows)
     match request.estimator:
         case NceEstimatorCreate(imputation=Imputation.DROP):
             if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
@@ -119,6 +126,7 @@ def _of_the_table(
             | PseudoLikelihoodEstimatorCreate()
             | ScoreMatchingEstimatorCreate()
             | GaussianEmEstimatorCreate()
+            | GaussianScoreMatchingEstimatorCreate()
         ):
             pass
         case _ as unknown:
@@ -130,15 +138,15 @@ def _of_the_pair(request: EstimationJobCreate) -> Iterator[ProblemItem]:
     is_gaussian = isinstance(request.model, GaussianModelCreate)
     if is_gaussian and isinstance(request.estimator, ContrastiveCreate):
         yield from _beyond_gaussian(request.estimator)
-    elif is_gaussian and not isinstance(request.estimator, GaussianEmEstimatorCreate):
+    elif is_gaussian and not isinstance(request.estimator, _ON_THE_LINE):
         yield ProblemItem(
-            message='Model "gaussian" is estimated by "vnce", "nce" or "gaussian-em", not by '
-            f'"{request.estimator.kind}".',
+            message='Model "gaussian" is estimated by "vnce", "nce", "gaussian-em" or '
+            f'"gaussian-score-matching", not by "{request.estimator.kind}".',
             pointer="/estimator/kind",
         )
-    if not is_gaussian and isinstance(request.estimator, GaussianEmEstimatorCreate):
+    if not is_gaussian and isinstance(request.estimator, _ON_THE_LINE):
         yield ProblemItem(
-            message='Estimator "gaussian-em" estimates model "gaussian", not '
+            message=f'Estimator "{request.estimator.kind}" estimates model "gaussian", not '
             f'"{request.model.kind}".',
             pointer="/model/kind",
         )
@@ -149,11 +157,6 @@ def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
     if _is_paper(estimator):
         yield ProblemItem(
             message='Model "gaussian" has no preset but "default".', pointer="/estimator/preset"
-        )
-    if estimator.positive_definite is not PositiveDefinite.WARN:
-        yield ProblemItem(
-            message='K is always positive definite under model "gaussian"; leave "warn".',
-            pointer="/estimator/positive_definite",
         )
     if isinstance(estimator, NceEstimatorCreate) and estimator.imputation is Imputation.NOISE:
         yield ProblemItem(
@@ -186,6 +189,28 @@ def _of_the_penalty(estimator: ContrastiveCreate, width: int, rows: int) -> Iter
             "variables.",
             pointer="/estimator/penalty",
         )
+
+
+def _of_few_rows(request: EstimationJobCreate, width: int, rows: int) -> Iterator[ProblemItem]:
+    """Yield that a comparator needs a penalty; whether one is too weak the engine says."""
+    estimator, model = request.estimator, request.model
+    assert not isinstance(estimator, ContrastiveCreate)
+    has_mean = isinstance(model, GaussianModelCreate) or model.linear is LinearChoice.FREE
+    if rows >= width + has_mean or estimator.penalty is not None:
+        return
+    if isinstance(estimator, GaussianEmEstimatorCreate):
+        helps = 'set penalty to "ebic", "cv" or a number'
+    elif isinstance(estimator, GaussianScoreMatchingEstimatorCreate):
+        helps = 'set penalty to "cv" or 1'
+    elif isinstance(estimator, ScoreMatchingEstimatorCreate):
+        helps = 'set penalty to 1 and penalty_kind to "ridge"'
+    else:
+        helps = "set penalty to 1"
+    yield ProblemItem(
+        message=f"With {width} variables and {rows} rows the estimates would be unbounded: "
+        f"{helps}, or use fewer variables.",
+        pointer="/estimator/penalty",
+    )
 
 
 def _of_the_column(

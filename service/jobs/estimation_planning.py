@@ -44,6 +44,7 @@ _MEANING_OF_GAPS = {
     "contrastive-divergence": _AT_RANDOM,
     "pseudo-likelihood": _IMPUTED,
     "score-matching": _IMPUTED,
+    "gaussian-score-matching": _AT_RANDOM,
     "gaussian-em": "The result is valid if cells are missing at random.",
 }
 
@@ -122,10 +123,8 @@ def _decided(request: EstimationJobCreate) -> dict[str, Any]:
         if is_paper:
             recipe["noise_draws"] = PAPER_NOISE_DRAWS
         parts["estimator"] = estimator.model_copy(update=recipe)
-    # Only contrastive estimators have an objective by which held-out rows could decide.
-    decides = isinstance(estimator, ContrastiveCreate) and not is_paper
     is_open = isinstance(model, TruncatedGaussianModelCreate) and model.linear is LinearChoice.AUTO
-    if is_open and not decides:
+    if is_open and is_paper:
         parts["model"] = model.model_copy(update={"linear": LinearChoice.ZERO})
     return parts
 

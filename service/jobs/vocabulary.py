@@ -91,8 +91,9 @@ class LinearChoice(StrEnum):
 
 
 class PenaltyKind(StrEnum):
-    """Shape of the penalty on the precision matrix."""
+    """Shape of the penalty on the precision matrix; `auto` leaves it to held-out rows."""
 
+    AUTO = "auto"
     ADAPTIVE = "adaptive"
     RIDGE = "ridge"
     CENTRED_RIDGE = "centred-ridge"
@@ -105,13 +106,6 @@ class Selection(StrEnum):
     HELD_OUT = "held-out"
     EBIC = "ebic"
     STABILITY = "stability"
-
-
-class PositiveDefinite(StrEnum):
-    """What is done about an indefinite K."""
-
-    WARN = "warn"
-    BARRIER = "barrier"
 
 
 class PenaltyChoice(StrEnum):

@@ -43,12 +43,19 @@ class LinearTermRead(ResultModel):
     requested: LinearChoice = Field(description="What the job asked for.")
     choice: LinearChoice = Field(description="`free` or `zero`.")
     values: list[float] = Field(description="h, one number a variable; all 0 where left out.")
-    evidence: LinearEvidence | None = Field(description="Null when nothing was to be decided.")
+    evidence: LinearEvidence | None = Field(
+        description="Null when nothing was to be decided, and of a comparator where a variable "
+        "lies further from zero than any model without the term."
+    )
 
 
 class PenaltyStep(ResultModel):
     """One strength that was tried."""
 
+    kind: PenaltyKind = Field(
+        description="Shape of the penalty: where `auto` was asked for, the path of `adaptive` is "
+        "listed first, then that of `centred-ridge`."
+    )
     strength: float = Field(gt=0, description="Strength, no unit.")
     criterion: float | None = Field(
         description="What the rule judges by: `held-out`, the mean objective per row held out "
@@ -66,8 +73,8 @@ class PenaltyStep(ResultModel):
         "in results of the first release.",
     )
     chosen: bool = Field(
-        description="Whether the rule chose this strength. `penalty.strength` says which one K "
-        "was fitted with."
+        description="Whether the rule chose this strength; `held-out` chooses a mean of several, "
+        "and this is the nearest. `penalty.strength` says which one K was fitted with."
     )
 
 
@@ -76,9 +83,8 @@ class PenaltyRead(ResultModel):
 
     kind: PenaltyKind = Field(description="Shape of the penalty that was asked for.")
     fitted_kind: PenaltyKind | None = Field(
-        description="Shape of the penalty that K was fitted with: `centred-ridge` where "
-        "`adaptive` was asked for and no interaction stands out. Null without a penalty, as for a "
-        "graph that `ebic` or `stability` chose."
+        description="Shape of the penalty that K was fitted with: of `auto`, `adaptive` or "
+        "`centred-ridge`. Null without a penalty, as for a graph that `ebic` or `stability` chose."
     )
     requested: PenaltyChoice | LassoChoice | float | None = Field(
         description="What the job asked for."
@@ -121,7 +127,7 @@ class ConvergenceRead(ResultModel):
         description="Last value of the objective, per row: with its penalty, and of columns scaled "
         "for the fit. Of Monte-Carlo likelihood and contrastive divergence it is the squared "
         "length of the gradient, noise included; of Gaussian EM the log likelihood without a "
-        "penalty; of score matching minus its loss."
+        "penalty; of score matching minus its loss (`gaussian-score-matching`: less the penalty)."
     )
     gradient_norm: float | None = Field(ge=0, description="Norm of the scaled gradient at the end.")
     column_change: list[float | None] | None = Field(

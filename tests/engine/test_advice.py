@@ -15,8 +15,10 @@ import torch
 import vnce_engine
 from vnce_engine import TruncatedGaussianScoreMatching, TruncatedGaussianVNCE
 from vnce_engine.advice import _ADVICE, Advice, Dependence, strong_dependence
+from vnce_engine.diagnostics import grid_end_warnings
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
+from vnce_engine.penalty import PenaltyKind
 from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitWarning, PenaltyStep
 
 ESTIMATORS = [
@@ -63,12 +65,18 @@ def codes_of_the_engine() -> set[str]:
 CODES = sorted(codes_of_the_engine())
 
 
-def path_with(chosen: int, num_edges: int = 2) -> tuple[PenaltyStep, ...]:
+def path_with(
+    chosen: int, num_edges: int = 2, kind: PenaltyKind = PenaltyKind.ADAPTIVE
+) -> tuple[PenaltyStep, ...]:
     strengths = {0: (0.3, 0.17, 0.1), 1: (0.55, 0.3, 0.17), 2: (1.0, 0.55, 0.3)}[chosen]
     return tuple(
-        PenaltyStep(strength, 0.0, None, num_edges, position == chosen)
+        PenaltyStep(kind, strength, 0.0, None, num_edges, position == chosen)
         for position, strength in enumerate(strengths)
     )
+
+
+def without_choice(path: tuple[PenaltyStep, ...]) -> tuple[PenaltyStep, ...]:
+    return tuple(replace(step, chosen=False) for step in path)
 
 
 def result(
@@ -136,8 +144,6 @@ def may_warn(estimator: Any, options: Mapping[str, object], code: str) -> bool:
             return options.get("selection") == "stability"
         case "missing-cells-not-modelled":
             return "imputation" in options
-        case "weak-interactions":
-            return options.get("selection") == "held-out" and options["penalties"] is None
         case "far-from-zero-column":
             return "linear" in options
         case "step-size-too-large":
@@ -182,6 +188,8 @@ WITHOUT_OPTIONS = {
     "missing-at-random",
     "nearly-constant-column",
     "duplicate-columns",
+    "collinear-columns",
+    "linearly-dependent",
     "pair-never-observed",
 }
 # Tested by a table of its own: it is the table that says which transform helps.
@@ -214,7 +222,7 @@ def test_warnings_of_one_result_do_not_contradict_each_other(codes: tuple[str, s
         named = {strength for text in texts(advice, codes) for strength in strengths(text)}
         named -= {STRENGTH}
         assert not (min(named, default=1) < STRENGTH < max(named, default=0))
-        if advice.dependence is not None or "weak-interactions" in codes:
+        if advice.dependence is not None:
             assert max(named, default=0) < STRENGTH
 
 
@@ -224,12 +232,11 @@ def test_an_estimator_takes_what_it_is_advised(code: str) -> None:
         if not may_warn(estimator, advice.options, code):
             continue
         for text in texts(advice, [code]):
-            own, _, of_vnce = text.partition("`TruncatedGaussianVNCE`")
-            for name, value in settings(own):
-                if name not in ("preset", "positive_definite"):
+            for name, value in settings(text):
+                if name != "preset":
                     estimator(**{**advice.options, name: value})._check_parameters()
-            if "preset" in own or "positive_definite" in text:
-                TruncatedGaussianVNCE(**dict(settings(own if "preset" in own else of_vnce or own)))
+            if "preset" in text:
+                TruncatedGaussianVNCE(**dict(settings(text)))._check_parameters()
 
 
 def test_strong_dependence_is_told_from_an_estimate_that_runs_away() -> None:
@@ -263,7 +270,6 @@ def test_the_penalty_that_is_advised_makes_an_indefinite_precision_definite() ->
     model = TruncatedGaussianScoreMatching().fit(X)
     [warning] = [w for w in model.warnings_ if w.code == "not-positive-definite"]
     advised = dict(settings(warning.message))
-    del advised["positive_definite"]  # of another estimator
     held = TruncatedGaussianScoreMatching(**advised).fit(X)
     assert held.diagnostics_.is_positive_definite
 
@@ -292,6 +298,32 @@ def test_values_below_zero_are_advised_no_transform() -> None:
             FitWarning("noise-told-apart", "So it is.")
         )
         assert "transform" not in text.message
+
+
+def test_a_strength_of_a_kind_that_held_out_rows_chose_is_advised_with_the_kind() -> None:
+    chosen = path_with(2, kind=PenaltyKind.CENTRED_RIDGE)
+    fitted = replace(
+        result(path=(*without_choice(path_with(0)), *chosen)),
+        penalty_kind=PenaltyKind.CENTRED_RIDGE,
+    )
+    advice = Advice(
+        result=fitted,
+        estimator="TruncatedGaussianVNCE",
+        options=TruncatedGaussianVNCE().get_params(),
+        dependence=None,
+        may_be_transformed=True,
+        codes=frozenset(["large-interaction"]),
+    )
+    text = advice.warning(FitWarning("large-interaction", "So it is.")).message
+    assert settings(text) == [("penalty", 0.9), ("penalty_kind", "centred-ridge")]
+
+
+def test_an_end_of_the_path_is_one_of_the_chosen_kind_s() -> None:
+    other = without_choice(path_with(0, kind=PenaltyKind.CENTRED_RIDGE))
+    assert grid_end_warnings((*path_with(1), *other)) == []
+    for end, name in ((0, "strongest"), (2, "weakest")):
+        [warning] = grid_end_warnings((*path_with(end), *other))
+        assert f"the {name} of 3 on its path" in warning.message
 
 
 def test_there_is_advice_only_to_warnings_that_are_given() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from vnce_engine import truncated_normal
-from vnce_engine.gibbs import sample_truncated_gaussian, sweep
+from vnce_engine.gibbs import sweep
+from vnce_engine.orthant_sampling import sample_truncated_gaussian
 from vnce_engine.simulate import ring_precision
 
 

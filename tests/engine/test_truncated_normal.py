@@ -71,7 +71,7 @@ def test_moments_are_continuous_where_the_formula_changes():
 
 
 @pytest.mark.parametrize("alpha", [-1000.0, *ALPHAS, 101.0, 1e4])
-def test_covariances_of_x_and_its_square_are_those_of_the_density(alpha: float) -> None:
+def test_central_statistics_are_those_of_the_density(alpha: float) -> None:
     mu, sigma = scalar(-2 * alpha), scalar(2.0)
     mean, variance = (m.item() for m in truncated_normal.moments(mu, sigma))
     spread = math.sqrt(variance)
@@ -80,17 +80,30 @@ def test_covariances_of_x_and_its_square_are_those_of_the_density(alpha: float) 
     x = low + 0.5 * (high - low) * (nodes + 1)
     density = truncated_normal.log_prob(torch.from_numpy(x), mu, sigma).exp().numpy() * weights
     density /= density.sum()
-    # Squares from the mean on, which alone keep the digits of large means.
     apart = x - density @ x
-    square = 2 * mean * apart + apart**2
-    square -= density @ square
+    square = apart**2 - density @ apart**2
     expected = [density @ apart**2, density @ (apart * square), density @ square**2]
 
-    found = truncated_normal.statistics_covariance(mu, sigma)
-    # Four moments of an exponential variable are out by up to 40 / alpha².
+    _, *found = truncated_normal.central_statistics(mu, sigma)
+    # Four moments of an exponential variable are out by up to 40 / alpha². Distances from a mean
+    # that is as many spreads away are known to so many digits fewer.
     relative = 1e-6 if alpha <= 100 else 40 / alpha**2
-    for value, wanted in zip(found, expected, strict=True):
-        assert value.item() == pytest.approx(float(wanted), rel=relative, abs=0)
+    rounding = 1e-15 * max(mean / spread, 1)
+    for power, value, wanted in zip((2, 3, 4), found, expected, strict=True):
+        allowed = max(relative * float(wanted), 10 * rounding * spread**power)
+        assert value.item() == pytest.approx(float(wanted), abs=allowed)
+
+
+@pytest.mark.parametrize("alpha", [5.0, 20.0, 100.0])
+def test_central_statistics_are_continuous_where_the_formula_changes(alpha: float) -> None:
+    before, after = (
+        truncated_normal.central_statistics(scalar(-side), scalar(1.0))
+        for side in (alpha, np.nextafter(alpha, 200.0))
+    )
+    # At 100 an exponential variable takes over, which is out by 10 / alpha².
+    relative = 1e-3 if alpha == 100 else 1e-6
+    for one, other in zip(before, after, strict=True):
+        assert one.item() == pytest.approx(other.item(), rel=relative)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)

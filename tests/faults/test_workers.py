@@ -102,22 +102,15 @@ def test_a_worker_frozen_in_a_transaction_keeps_nobody_waiting(
 ) -> None:
     job_id = stack.submit(long_fit)
     stack.wait_until_fitting(job_id)
-    frozen = stack.busy_child()
-    with stack.database.transaction() as session:
-        row = select(JobRecord.id).where(JobRecord.id == job_id)
-        session.execute(row.with_for_update())
-        wait_for(lambda: num_others(stack, "active"), "a heartbeat to wait for the row")
-        frozen.suspend()
+    frozen, connection = wait_for(partial(frozen_in_a_transaction, stack, job_id), "a held row")
     try:
-        # Its heartbeat has got the row, and it never hears of that.
-        assert wait_for(lambda: num_others(stack, "idle in transaction"), "a held row") == 1
-        suspended = time.time()
-        stack.wait(stack.submit(short_job), "succeeded")
+        held_since, _ = what_it_does(stack, connection)
+        short = stack.wait(stack.submit(short_job), "succeeded")
         # It did not wait for the database to end that transaction.
-        assert num_others(stack, "idle in transaction") == 1
+        assert began_at(short) < held_since + UNHEARD_SECONDS
         job = stack.wait(job_id)
         late = stack.wake_seconds + SLACK_SECONDS
-        assert began_at(job) < suspended + max(UNHEARD_SECONDS, stack.lease_seconds) + late
+        assert began_at(job) < held_since + max(UNHEARD_SECONDS, stack.lease_seconds) + late
         assert (job["state"], job["attempt"]) == ("succeeded", 2)
         assert stack.estimates(job_id) == undisturbed
     finally:
@@ -137,14 +130,60 @@ def wait_until_idle(process: psutil.Process) -> None:
     wait_for(is_idle, "the woken worker to stop computing")
 
 
-def num_others(stack: Stack, state: str) -> int:
-    """Return how many other connections are in a state, at work on a job's row."""
+def frozen_in_a_transaction(stack: Stack, job_id: str) -> tuple[psutil.Process, int] | None:
+    """Freeze the job's worker while its heartbeat holds the job's row, of which it never hears.
+
+    Return its process and its connection, by the server's number; None where the database gave the
+    heartbeat up just before.
+    """
+    with stack.database.transaction() as session:
+        row = select(JobRecord.id).where(JobRecord.id == job_id)
+        session.execute(row.with_for_update())
+        waiting = partial(waiting_worker, stack)
+        process, connection = wait_for(waiting, "a heartbeat to wait for the row")
+        process.suspend()
+
+    def outcome() -> str | None:
+        _, state = what_it_does(stack, connection)
+        return None if state == "active" else state
+
+    is_held = False
+    try:
+        is_held = wait_for(outcome, "the heartbeat to get the row") == "idle in transaction"
+    finally:
+        if not is_held:
+            process.resume()
+    return (process, connection) if is_held else None
+
+
+def waiting_worker(stack: Stack) -> tuple[psutil.Process, int] | None:
+    """Return a process of a worker that waits for a job's row, and by which connection."""
+    processes = {
+        end.laddr.port: child
+        for worker in stack.workers
+        for child in psutil.Process(worker.pid).children()
+        for end in child.net_connections("tcp")
+    }
     with stack.database.snapshot() as session:
-        return session.execute(
+        waiting = session.execute(
             text(
-                "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-                " AND state = :state AND query LIKE 'UPDATE jobs%'"
-                " AND (state <> 'active' OR wait_event_type = 'Lock')"
+                "SELECT pid, client_port FROM pg_stat_activity WHERE state = 'active'"
+                " AND wait_event_type = 'Lock' AND query LIKE 'UPDATE jobs%'"
+            )
+        ).all()
+    # The dispatcher's may be among them.
+    ours = [(processes[port], pid) for pid, port in waiting if port in processes]
+    return ours[0] if ours else None
+
+
+def what_it_does(stack: Stack, connection: int) -> tuple[float, str]:
+    """Return since when, in seconds since 1970, a connection is in its state, and that state."""
+    with stack.database.snapshot() as session:
+        since, state = session.execute(
+            text(
+                "SELECT extract(epoch FROM state_change)::float8, state FROM pg_stat_activity"
+                " WHERE pid = :connection"
             ),
-            {"state": state},
-        ).scalar_one()
+            {"connection": connection},
+        ).one()
+    return since, state

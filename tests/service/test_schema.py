@@ -100,6 +100,48 @@ def test_stored_networks_have_no_limit_of_observed_cells_and_mixtures_no_such_fi
         assert limits == [1 if revision == "head" else None, None]
 
 
+def test_stored_networks_lose_the_choice_of_a_definite_k_and_keep_their_kind_of_penalty(
+    database: Database,
+) -> None:
+    migrate(database, "0010")
+    old = {"kind": "vnce", "penalty_kind": "adaptive", "positive_definite": "barrier"}
+    specs = {
+        "job_1": {"model": {"kind": "gaussian"}, "estimator": old},
+        "job_2": {"model": {"kind": "mixture"}, "estimator": {"kind": "vnce"}},
+        "job_3": {"model": {"kind": "gaussian"}, "estimator": {"kind": "gaussian-em"}},
+    }
+    with database.transaction() as session:
+        for job_id, spec in specs.items():
+            session.add(JobRecord(id=job_id, kind="estimation", spec=spec, max_attempts=3))
+    for revision in ("head", "0010", "head"):
+        migrate(database, revision)
+        with database.snapshot() as session:
+            stored = {job.id: job.spec for job in session.scalars(select(JobRecord))}
+        # What it was is not known any more; "warn" is what it would have been without a word.
+        definite = {} if revision == "head" else {"positive_definite": "warn"}
+        estimator = {"kind": "vnce", "penalty_kind": "adaptive", **definite}
+        assert stored == {**specs, "job_1": {**specs["job_1"], "estimator": estimator}}
+
+
+def test_an_open_kind_of_penalty_is_adaptive_to_earlier_releases(database: Database) -> None:
+    path = [{"kind": "adaptive", "strength": 1.0}, {"kind": "centred-ridge", "strength": 3.0}]
+    document = {"penalty": {"kind": "auto", "fitted_kind": "centred-ridge", "path": path}}
+    estimator = {"kind": "nce", "penalty_kind": "auto"}
+    spec = {"model": {"kind": "truncated-gaussian"}, "estimator": estimator}
+    with database.transaction() as session:
+        session.add(JobRecord(id="job_1", kind="estimation", spec=spec, max_attempts=3))
+        session.add(ResultRecord(job_id="job_1", document=document, sha256="00"))
+    migrate(database, "0010")
+    with database.snapshot() as session:
+        [job] = session.scalars(select(JobRecord))
+        assert job.spec["estimator"]["penalty_kind"] == "adaptive"
+        [result] = session.scalars(select(ResultRecord))
+        penalty = result.document["penalty"]
+    assert penalty["kind"] == "adaptive"
+    assert penalty["path"] == [{"strength": 1.0}, {"strength": 3.0}]
+    assert result.sha256 == results.hash_of(result.document)
+
+
 def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_give_it(
     database: Database,
 ) -> None:

@@ -9,7 +9,12 @@ from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from vnce_engine.base import TruncatedGaussianEstimator
 from worker.builders import Estimator, build_estimator
 
-ON_THE_LINE = [{"kind": "vnce"}, {"kind": "nce"}, {"kind": "gaussian-em"}]
+ON_THE_LINE = [
+    {"kind": "vnce"},
+    {"kind": "nce"},
+    {"kind": "gaussian-em"},
+    {"kind": "gaussian-score-matching"},
+]
 # Choices that are no defaults, by the names of the API and of the engine.
 CONTRASTIVE = {
     "penalty_kind": "l1",
@@ -18,7 +23,6 @@ CONTRASTIVE = {
     "n_subsamples": 50,
     "inclusion_threshold": 0.9,
     "max_false_edges": 1.0,
-    "positive_definite": "barrier",
     "noise_ratio": 7,
     "noise_scale": 1.5,
     "noise_draws": "random",
@@ -84,7 +88,7 @@ def test_every_choice_of_a_comparator_reaches_it(
 ) -> None:
     parameters = chosen(build_estimator(spec_of(**choices)))
     wanted = {key: value for key, value in choices.items() if key not in ("kind", "n_sweeps")}
-    assert parameters == {**parameters, **wanted, **renamed, **COMMON, "linear": "zero"}
+    assert parameters == {**parameters, **wanted, **renamed, **COMMON, "linear": "auto"}
 
 
 def test_a_linear_term_that_was_asked_for_reaches_a_comparator() -> None:
@@ -99,6 +103,21 @@ def test_a_lasso_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     assert parameters == {**parameters, **COMMON, "penalty": penalty, "ebic_gamma": 0.0}
 
 
+@pytest.mark.parametrize("model", ["truncated-gaussian", "gaussian"])
+@pytest.mark.parametrize("kind", ["vnce", "nce"])
+def test_the_kind_of_penalty_is_open_unless_given(kind: str, model: str) -> None:
+    for given in ({}, {"penalty_kind": "auto"}, {"penalty_kind": "adaptive"}):
+        estimator = build_estimator(spec_of({"kind": model}, kind=kind, **given))
+        assert chosen(estimator)["penalty_kind"] == given.get("penalty_kind", "auto")
+
+
+@pytest.mark.parametrize("penalty", [None, 0.1, "cv"])
+def test_a_ridge_of_score_matching_arrives_as_the_engine_takes_it(penalty: Any) -> None:
+    choices = {"kind": "gaussian-score-matching", "penalty": penalty, "tol": 1e-4, "max_iter": 7}
+    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices)))
+    assert (parameters["penalty"], parameters["tol"], parameters["max_iter"]) == (penalty, 1e-4, 7)
+
+
 @pytest.mark.parametrize("penalty", ["auto", None, 2.0])
 def test_a_penalty_arrives_as_the_engine_takes_it(penalty: Any) -> None:
     assert chosen(build_estimator(spec_of(kind="vnce", penalty=penalty)))["penalty"] == penalty
@@ -110,10 +129,8 @@ def test_a_penalty_arrives_as_the_engine_takes_it(penalty: Any) -> None:
 def test_every_choice_of_a_contrastive_spec_reaches_the_estimator_of_a_gaussian(
     choices: dict[str, Any],
 ) -> None:
-    offered = {**CONTRASTIVE}
-    del offered["positive_definite"]
-    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices, **offered)))
-    expected = {**offered, **COMMON, "penalty": "auto"}
+    parameters = chosen(build_estimator(spec_of({"kind": "gaussian"}, **choices, **CONTRASTIVE)))
+    expected = {**CONTRASTIVE, **COMMON, "penalty": "auto"}
     assert parameters == {**parameters, **expected}
     assert parameters.get("imputation", "zero") == "zero"
 

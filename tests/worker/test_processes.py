@@ -9,6 +9,12 @@ import pytest
 from worker.processes import MAX_RESTARTS, Command, ManagedProcess, ProcessFailedError, stop
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
+TELLS_OF_SIGTERM = (
+    "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to end')); "
+    f"{SLEEPS}"
+)
+# On a machine that may have much else to do.
+PATIENCE_SECONDS = 30.0
 IGNORES_SIGTERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
 
 
@@ -18,7 +24,7 @@ def start(tmp_path: Path, code: str, name: str = "sleeper") -> ManagedProcess:
 
 
 def wait_until_up(process: ManagedProcess) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while "up" not in process.log_file.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -33,13 +39,12 @@ def is_running(pid: int) -> bool:
 
 
 def test_stop_ends_every_process_by_sigterm(tmp_path: Path) -> None:
-    processes = [start(tmp_path, SLEEPS, name) for name in ("one", "two")]
+    processes = [start(tmp_path, TELLS_OF_SIGTERM, name) for name in ("one", "two")]
     for process in processes:
         wait_until_up(process)
-    began = time.monotonic()
-    stop(processes, seconds=10)
+    stop(processes, seconds=PATIENCE_SECONDS)
     assert all(process.has_ended for process in processes)
-    assert time.monotonic() - began < 5
+    assert all("asked to end" in process.log_file.read_text() for process in processes)
 
 
 @pytest.mark.faults
@@ -53,9 +58,9 @@ def test_stop_kills_what_ignores_sigterm(tmp_path: Path) -> None:
 def test_a_process_that_keeps_ending_is_given_up_with_its_last_words(tmp_path: Path) -> None:
     process = start(tmp_path, "print('no room left'); raise SystemExit(1)")
     for _ in range(MAX_RESTARTS):
-        assert process.wait(time.monotonic() + 10)
+        assert process.wait(time.monotonic() + PATIENCE_SECONDS)
         process.restart()
-    assert process.wait(time.monotonic() + 10)
+    assert process.wait(time.monotonic() + PATIENCE_SECONDS)
     with pytest.raises(ProcessFailedError, match=r"sleeper process ended 6 times(.|\n)*no room"):
         process.restart()
 
@@ -66,7 +71,7 @@ def test_a_long_log_is_set_aside_at_the_next_start(
     monkeypatch.setattr("worker.processes.MAX_LOG_BYTES", 10)
     (tmp_path / "sleeper.log").write_text("0123456789 more")
     process = start(tmp_path, "print('new')")
-    assert process.wait(time.monotonic() + 10)
+    assert process.wait(time.monotonic() + PATIENCE_SECONDS)
     assert (tmp_path / "sleeper.log").read_text() == "new\n"
     assert (tmp_path / "sleeper.log.1").read_text() == "0123456789 more"
 
@@ -91,7 +96,7 @@ def test_a_process_dies_with_a_parent_that_was_killed() -> None:
         assert is_running(child)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while is_running(child) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_running(child)

@@ -16,7 +16,7 @@ from vnce_engine.newton import NewtonStep, is_rounding, newton_step
 from vnce_engine.prepared import SMALLEST_DIAGONAL
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.region import Region
-from vnce_engine.step_length import centred, leaves_rounding, scaled_change, standard_errors
+from vnce_engine.step_length import leaves_rounding, scaled_change, standard_errors
 from vnce_engine.surface import Sample, Surface, SurfacePoint
 
 # Is told the share of the way, the number of steps and the value.
@@ -38,7 +38,7 @@ class CompleteSample(Sample, Protocol):
 
     @property
     def centre(self) -> Tensor:
-        """The means of the columns, and 1, (d + 1,)."""
+        """What rows are measured from (d,): A is [[K, K centre - h], ...]."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Optimum:
     theta: Parameters
     value: float
     gradient_norm: float
-    """Frobenius norm of the gradient in K and h, without what presses against a bound."""
+    """Frobenius norm of the gradient in K and h, rows measured from the sample's centre, without
+    what presses against a bound."""
     is_converged: bool
     is_cancelled: bool = False
     """Whether the caller asked to stop on the way."""
@@ -68,19 +69,20 @@ def climb(
     """
     floor = SMALLEST_DIAGONAL / table.penalty.inverse_k0
     region = Region(table.free_linear, floor, has_constant=False)
+    centre = sample.centre.numpy()
+    start = start.seen_from(centre)
     augmented = TruncatedGaussian(
         torch.from_numpy(start.precision), torch.from_numpy(start.linear), floor.new_zeros(())
     ).augmented()
     surface = Surface(sample, table.penalty, region)
     ascent = _Ascent(region.project(augmented))
     end_step = progress.journal.begin_loop(ascent)
-    centre = sample.centre if table.free_linear else torch.zeros_like(sample.centre)
     point = surface.at(ascent.augmented, progress)
     is_cancelled = False
     try:
         while ascent.goes_on() and math.isfinite(point.value):
-            step = _step(point, centre, progress)
-            ascent.note(step, point, _way(step, point, centre))
+            step = _step(point, progress)
+            ascent.note(step, point, _way(step, point))
             point = step.point
             end_step()
             if report is not None:
@@ -89,7 +91,7 @@ def climb(
         is_cancelled = True
     estimate = TruncatedGaussian.from_augmented(point.augmented)
     return Optimum(
-        Parameters(estimate.precision.numpy(), estimate.linear.numpy()),
+        Parameters(estimate.precision.numpy(), estimate.linear.numpy()).seen_from(-centre),
         float(point.value),
         float(torch.linalg.norm(point.gradient * point.is_free())),
         ascent.is_over and math.isfinite(point.value),
@@ -97,32 +99,45 @@ def climb(
     )
 
 
-def _step(point: SurfacePoint, centre: Tensor, progress: Progress) -> NewtonStep:
+def _step(point: SurfacePoint, progress: Progress) -> NewtonStep:
     """Take a step from a point; one that may be the last is solved strictly."""
     penalty = point.surface.penalty
     step = newton_step(point, progress)
     if penalty.is_concave_somewhere and _is_poor(step, point):
         bound = newton_step(point, progress, is_penalty_bound=True)
         step = bound if bound.point.value > step.point.value else step
-    if not penalty.has_kink and _way(step, point, centre) < 1:
+    if not penalty.has_kink and _way(step, point) < 1:
         # A loosely solved step may be short only because it leaves out what is left to do.
         step = newton_step(point, progress, STRICT_FORCING)
     return step
 
 
-def _way(step: NewtonStep, start: SurfacePoint, centre: Tensor) -> float:
+def _way(step: NewtonStep, start: SurfacePoint) -> float:
     """Return how many times as long a step, or what it leaves, is as the last one may be."""
     if not start.surface.penalty.has_kink:
         return standard_errors(step) / _LAST_STEP
     image = step.point.augmented
     parts = (image - start.augmented, step.remaining)
-    return max(scaled_change(centred(part, centre), image) for part in parts) / _LAST_CHANGE
+    return max(scaled_change(part, image) for part in parts) / _LAST_CHANGE
 
 
 def _is_poor(step: NewtonStep, start: SurfacePoint) -> bool:
     """Return whether a step gained far less than it promised, but for rounding."""
-    gain = float(step.point.value - start.value)
-    return gain < _POOR_GAIN * step.promised and not is_rounding(step.promised, start)
+    return _falls_short(step, start) and not is_rounding(step.promised, start)
+
+
+def _ends_in_rounding(step: NewtonStep, start: SurfacePoint) -> bool:
+    """Return whether a step shows that what is left is rounding, of the value or its slope.
+
+    It promises no gain that could be told from rounding, and gains less still; or there is no step.
+    """
+    if step.point is start and leaves_rounding(step):
+        return True
+    return _falls_short(step, start) and is_rounding(step.promised, start)
+
+
+def _falls_short(step: NewtonStep, start: SurfacePoint) -> bool:
+    return float(step.point.value - start.value) < _POOR_GAIN * step.promised
 
 
 class _Ascent:
@@ -131,7 +146,7 @@ class _Ascent:
     def __init__(self, augmented: Tensor) -> None:
         self.augmented = augmented
         self.is_over = False
-        """Whether the last step was short enough to be it."""
+        """Whether the last step was short enough to be it, or lost in rounding."""
         self.num_steps = 0
         self._has_moved = True
         # Of the first step whose length could be told, and of the last one: see `_way`.
@@ -145,7 +160,7 @@ class _Ascent:
         """Take a step from `start`."""
         self._has_moved = step.point is not start
         self.augmented = step.point.augmented
-        self.is_over = way < 1 or (not self._has_moved and leaves_rounding(step))
+        self.is_over = way < 1 or _ends_in_rounding(step, start)
         self.num_steps += 1
         self._last_way = way
         if math.isinf(self._first_way):

@@ -2,6 +2,10 @@
 
 That is column j of A = [[K, -h], [-hᵀ, 2c]], and with a = (x, 1) all that a row says of it is the
 pull of the others, h_j - K_jᵀx = -A_jᵀa. The symmetry of K ties the columns' functions together.
+
+Rows may be measured from a centre: a = (x - centre, 1) and h - K centre in h's place make the same
+pull. Of columns that lie q of their deviations given the others from zero, the pull's rounding is q
+times as large otherwise, and that of products with rows, which tell K from h, q² times.
 """
 
 from dataclasses import dataclass, replace
@@ -62,7 +66,7 @@ class ColumnwiseCurvature:
 
     def diagonal(self) -> Tensor:
         """Return its diagonal."""
-        return symmetric(self.hessians.diagonal()) + self._penalty_diagonal()
+        return symmetric(self.hessians.diagonal()) + pad(self.penalty.diagonal(), (0, 1, 0, 1))
 
     def restricted(self, is_free: Tensor) -> Self:
         """Return the operator on the entries that are free."""
@@ -73,13 +77,10 @@ class ColumnwiseCurvature:
         return LyapunovPreconditioner.of(
             self.hessians.moment,
             self.hessians.weights,
-            self._penalty_diagonal(),
+            self.penalty,
             region.estimated(),
             has_linear=region.has_linear,
         )
-
-    def _penalty_diagonal(self) -> Tensor:
-        return pad(self.penalty.diagonal(), (0, 1, 0, 1))
 
 
 def slopes(left: Tensor, rows: Tensor) -> Tensor:
@@ -88,6 +89,6 @@ def slopes(left: Tensor, rows: Tensor) -> Tensor:
     return product
 
 
-def with_constant(rows: Tensor) -> Tensor:
-    """Return a = (x, 1) of rows stored as columns, (d, n) to (d + 1, n)."""
-    return torch.cat([rows, rows.new_ones(1, rows.shape[1])])
+def with_constant(rows: Tensor, centre: Tensor) -> Tensor:
+    """Return a = (x - centre, 1) of rows stored as columns, (d, n) to (d + 1, n)."""
+    return torch.cat([rows - centre.unsqueeze(1), rows.new_ones(1, rows.shape[1])])

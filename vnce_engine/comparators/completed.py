@@ -8,14 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.boundedness import Growth
 from vnce_engine.checks import check_choice, check_count, check_number
 from vnce_engine.comparators.base import ComparatorEstimator
 from vnce_engine.comparators.climb import CompleteSample, Optimum, Report, climb
-from vnce_engine.comparators.completion import Completion, fit_completed
+from vnce_engine.comparators.completion import Completion, filled, fit_completed
 from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.linear_choice import JudgedSample
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
-from vnce_engine.comparators.score_matching import ScoreMatching, Weight
+from vnce_engine.comparators.score_matching import JudgedScoreMatching, ScoreMatching, Weight
 from vnce_engine.filling import complete_rows, not_modelled
 from vnce_engine.network_estimator import RandomState
 from vnce_engine.observations import Observations
@@ -42,8 +44,8 @@ class _CompletedEstimator(ComparatorEstimator):
     tol: float
 
     @abstractmethod
-    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
-        """Return complete rows (d, n) under the objective that is maximised."""
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        """Return complete rows (d, n) under the objective, for A of rows from `centre` (d,)."""
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return tuple(PenaltyKind)
@@ -57,7 +59,10 @@ class _CompletedEstimator(ComparatorEstimator):
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
         def fit(rows: FloatArray, start: Parameters, report: Report | None) -> Optimum:
-            sample = self._sample(torch.from_numpy(rows), progress)
+            cells = torch.from_numpy(rows)
+            centre = cells.mean(dim=1)
+            # Without h there is nothing that could move along.
+            sample = self._sample(cells, centre * table.free_linear, progress)
             return climb(sample, start, table, progress, report)
 
         return fit_completed(
@@ -68,6 +73,11 @@ class _CompletedEstimator(ComparatorEstimator):
             tolerance=self.tol,
             progress=progress,
         )
+
+    def _filled(self, X: FloatArray) -> FloatArray:
+        if self.imputation in (Completion.MEAN, Completion.ZERO):
+            return filled(X, Completion(self.imputation))
+        return X
 
     def _fitted_rows(self, observations: Observations) -> Observations:
         # A strength counts for so many rows as there are, and k0 is theirs.
@@ -95,8 +105,11 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
     imputation : "gibbs", "mean", "zero" or "drop"
         Missing cells: draws under the present estimate, in alternation with fits (stochastic EM);
         the column's mean; zero; or their rows left out.
-    linear : "zero" or "free"
-        Whether the linear term h is estimated.
+    linear : "auto", "zero" or "free"
+        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
+        zero than any model without h has it, about √(2d) standard deviations; else both models are
+        fitted to half of the rows, and h is free if the objective of the others gains
+        more than two standard errors by it. `linear_choice_` says which.
     column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
@@ -122,7 +135,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self,
         *,
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
-        linear: Literal["zero", "free"] = "zero",
+        linear: Literal["auto", "zero", "free"] = "auto",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
@@ -143,8 +156,8 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         self.min_observed = min_observed
         self.edge_threshold = edge_threshold
 
-    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
-        return PseudoLikelihood.of(rows)
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        return PseudoLikelihood.of(rows, centre)
 
 
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
@@ -160,12 +173,14 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
     All other parameters and the attributes are those of `TruncatedGaussianPseudoLikelihood`.
     """
 
+    _growth = Growth.LINEAR
+
     def __init__(
         self,
         *,
         imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
         weight: Literal["capped", "square"] = "capped",
-        linear: Literal["zero", "free"] = "zero",
+        linear: Literal["auto", "zero", "free"] = "auto",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
@@ -191,5 +206,8 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
         super()._check_parameters()
         check_choice("weight", self.weight, tuple(Weight))
 
-    def _sample(self, rows: Tensor, progress: Progress) -> CompleteSample:
-        return ScoreMatching.of(rows, Weight(self.weight), progress)
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        return ScoreMatching.of(rows, centre, Weight(self.weight), progress)
+
+    def _judged(self, rows: Tensor) -> JudgedSample:
+        return JudgedScoreMatching.read(rows, Weight(self.weight), Progress(None))

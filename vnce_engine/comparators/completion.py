@@ -58,7 +58,7 @@ def fit_completed(
     """
     if completion is Completion.GIBBS and np.isnan(table.X).any():
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
-    rows = table.X.T if completion is Completion.GIBBS else _filled(table.X, completion).T
+    rows = table.X.T if completion is Completion.GIBBS else filled(table.X, completion).T
     start = Parameters.independent(np.ones(len(rows)))
     optimum = Optimum(start, math.nan, math.nan, is_converged=False)
     try:
@@ -78,10 +78,10 @@ def fit_completed(
     )
 
 
-def _filled(X: FloatArray, completion: Completion) -> FloatArray:
-    # Fixed fills draw nothing.
-    filled = fill(Observations.from_array(X), Imputation(completion), torch.Generator())
-    rows: FloatArray = filled.values.numpy()
+def filled(X: FloatArray, completion: Completion) -> FloatArray:
+    """Return a table (n, d) without holes, or its complete rows; fixed fills draw nothing."""
+    complete = fill(Observations.from_array(X), Imputation(completion), torch.Generator())
+    rows: FloatArray = complete.values.numpy()
     return rows
 
 

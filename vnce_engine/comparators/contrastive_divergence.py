@@ -43,8 +43,11 @@ class TruncatedGaussianCD(ComparatorEstimator):
         Gibbs sweeps a step, k.
     step_size : float
         Of the first gradient step, columns scaled to mean square 1; it falls as 1 / (1 + epoch/10).
-    linear : "zero" or "free"
-        Whether the linear term h is estimated.
+    linear : "auto", "zero" or "free"
+        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
+        zero than any model without h has it, about √(2d) standard deviations; else both models are
+        fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
+        more than two standard errors by it. `linear_choice_` says which.
     column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
@@ -70,7 +73,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         persistent: bool = True,
         num_sweeps: int = 1,
         step_size: float = 0.1,
-        linear: Literal["zero", "free"] = "zero",
+        linear: Literal["auto", "zero", "free"] = "auto",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",

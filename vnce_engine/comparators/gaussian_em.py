@@ -8,6 +8,7 @@ data", chapter 11.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +27,28 @@ _BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
+class Spread:
+    """A covariance (d, d), its inverse, and the penalty of it, nats a row."""
+
+    covariance: Tensor
+    precision: Tensor
+    penalty: float = 0.0
+
+
+# The M-step: takes expected second moments about the mean (d, d), and returns what maximises the
+# expected log likelihood less some penalty; None if nothing regular does.
+MStep = Callable[[Tensor], Spread | None]
+
+
+@dataclass(frozen=True)
 class GaussianFit:
-    """Mean (d,) and covariance (d, d) of standardised columns, and how EM ended."""
+    """Mean (d,) and spread of standardised columns, and how EM ended."""
 
     mean: Tensor
-    covariance: Tensor
+    spread: Spread
     log_likelihood_path: tuple[float, ...]
     """Observed-data log likelihood, nats a row, of the estimates before each iteration, in the
-    units of the table that was standardised."""
+    units of the table that was standardised; less the penalty where there is one."""
     column_change: FloatArray
     """(d,): change of the mean imputed value of each column in the last iteration."""
     status: FitStatus
@@ -57,20 +72,26 @@ def fit_gaussian(
     max_iterations: int,
     tolerance: float,
     progress: Progress,
-    span: tuple[float, float] = (0.0, 1.0),
+    span: tuple[float, float] | None = (0.0, 1.0),
+    m_step: MStep | None = None,
+    start: tuple[Tensor, Spread] | None = None,
 ) -> GaussianFit:
     """Fit to a table with holes, from the columns' own means and variances.
 
-    `span` is the part of the present stage that this is.
+    Or from another mean and spread. `span` is the part of the present stage that this is, None if
+    that has been entered. Without an `m_step` nothing is penalised.
     Ends when an iteration gains less than `tolerance` nats a row. A covariance that becomes
     singular ends it too, with status `NON_FINITE` and the last regular estimate.
     """
     log_jacobian = float(table.log_jacobian().mean())
-    em = _Iterations(torch.from_numpy(table.X), log_jacobian, tolerance)
+    em = _Iterations(torch.from_numpy(table.X), log_jacobian, tolerance, m_step or _unpenalised)
+    if start is not None:
+        em.mean, em.spread = start
     status, message = FitStatus.MAX_ITERATIONS, ""
     progress.journal.begin_loop(em)
     try:
-        progress.enter_part(*span)
+        if span is not None:
+            progress.enter_part(*span)
         while not em.has_converged and len(em.path) < max_iterations:
             if not em.iterate():
                 status, message = FitStatus.NON_FINITE, _singular(em.path)
@@ -80,17 +101,16 @@ def fit_gaussian(
             status = FitStatus.CONVERGED
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    return GaussianFit(em.mean, em.covariance, tuple(em.path), em.change.numpy(), status, message)
+    return GaussianFit(em.mean, em.spread, tuple(em.path), em.change.numpy(), status, message)
 
 
 class _Iterations:
     """The state between iterations."""
 
-    def __init__(self, rows: Tensor, log_jacobian: float, tolerance: float) -> None:
+    def __init__(self, rows: Tensor, log_jacobian: float, tolerance: float, m_step: MStep) -> None:
         self._blocks, self._tolerance = _blocks(rows), tolerance
-        self._log_jacobian = log_jacobian
-        self.mean, variance = _column_moments(rows)
-        self.covariance = torch.diag(variance)
+        self._log_jacobian, self._m_step = log_jacobian, m_step
+        self.mean, self.spread = _independent(rows)
         self.path: list[float] = []
         self.change = torch.full_like(self.mean, torch.nan)
         self.has_converged = False
@@ -98,28 +118,52 @@ class _Iterations:
 
     def iterate(self) -> bool:
         """Take the E-step, and the M-step if it is worth one; False if that would be singular."""
-        expected = _expect(self._blocks, self.mean, self.covariance)
+        expected = _expect(self._blocks, self.mean, self.spread.precision)
         self.change, self._imputed = (expected.imputed - self._imputed).abs(), expected.imputed
-        self.path.append(expected.log_likelihood + self._log_jacobian)
+        self.path.append(expected.log_likelihood + self._log_jacobian - self.spread.penalty)
         if len(self.path) > 1 and self.path[-1] - self.path[-2] < self._tolerance:
             self.has_converged = True
             return True
         second = expected.second - torch.outer(expected.first, expected.first)
-        if not _is_regular(second):
+        spread = self._m_step(second)
+        if spread is None:
             return False
-        self.mean, self.covariance = expected.first, second
+        self.mean, self.spread = expected.first, spread
         return True
 
     def state(self) -> list[Tensor]:
         """Return all that later iterations depend on."""
-        path = torch.tensor([self.has_converged, *self.path], dtype=torch.float64)
-        return [self.mean, self.covariance, self.change, self._imputed, path]
+        spread = self.spread
+        numbers = [self.has_converged, spread.penalty, *self.path]
+        return [
+            *(self.mean, spread.covariance, spread.precision, self.change, self._imputed),
+            torch.tensor(numbers, dtype=torch.float64),
+        ]
 
     def restore(self, state: list[Tensor]) -> None:
         """Have what `state` returned."""
-        self.mean, self.covariance, self.change, self._imputed, path = state
-        has_converged, *self.path = path.tolist()
+        self.mean, covariance, precision, self.change, self._imputed, numbers = state
+        has_converged, penalty, *self.path = numbers.tolist()
+        self.spread = Spread(covariance, precision, penalty)
         self.has_converged = bool(has_converged)
+
+
+def independent_covariance(X: FloatArray) -> Tensor:
+    """Return the expected covariance (d, d) of X (n, d), holes allowed, under independent columns.
+
+    Where no penalised step away from such columns gains, they are the penalised maximum.
+    """
+    rows = torch.from_numpy(X)
+    mean, spread = _independent(rows)
+    expected = _expect(_blocks(rows), mean, spread.precision)
+    return expected.second - torch.outer(expected.first, expected.first)
+
+
+def independent_fit(table: StandardisedTable) -> GaussianFit:
+    """Return independent columns, from which EM starts, as an estimate."""
+    mean, spread = _independent(torch.from_numpy(table.X))
+    change = np.full(len(mean), np.nan)
+    return GaussianFit(mean, spread, (), change, FitStatus.CANCELLED)
 
 
 def observed_log_likelihoods(X: FloatArray, mean: Tensor, precision: Tensor) -> FloatArray:
@@ -194,11 +238,9 @@ def _blocks(rows: Tensor) -> list[_Block]:
     return blocks
 
 
-def _expect(blocks: list[_Block], mean: Tensor, covariance: Tensor) -> _Expected:
-    precision = torch.cholesky_inverse(torch.linalg.cholesky(covariance))
-    precision = 0.5 * (precision + precision.mT)
+def _expect(blocks: list[_Block], mean: Tensor, precision: Tensor) -> _Expected:
     first, imputed, num_missing = torch.zeros(3, len(mean), dtype=mean.dtype)
-    second = torch.zeros_like(covariance)
+    second = torch.zeros_like(precision)
     log_likelihood = 0.0
     for block in blocks:
         completed = block.complete(mean, precision)
@@ -224,10 +266,25 @@ def _column_moments(rows: Tensor) -> tuple[Tensor, Tensor]:
     return mean, ((rows - mean).square().nansum(dim=0)) / counts
 
 
-def _is_regular(covariance: Tensor) -> bool:
+def _independent(rows: Tensor) -> tuple[Tensor, Spread]:
+    mean, variance = _column_moments(rows)
+    return mean, Spread(torch.diag(variance), torch.diag(1 / variance))
+
+
+def _unpenalised(covariance: Tensor) -> Spread | None:
+    return Spread(covariance, inverse(covariance)) if is_regular(covariance) else None
+
+
+def inverse(matrix: Tensor) -> Tensor:
+    """Return the inverse of a positive definite matrix, exactly symmetric."""
+    inverted = torch.cholesky_inverse(torch.linalg.cholesky(matrix))
+    return 0.5 * (inverted + inverted.mT)
+
+
+def is_regular(covariance: Tensor) -> bool:
     """Return whether a covariance has an inverse with digits to it, scaled to correlations."""
     root = covariance.diagonal().rsqrt()
-    if not torch.isfinite(root).all():
+    if not (torch.isfinite(root).all() and torch.isfinite(covariance).all()):
         return False
     smallest = torch.linalg.eigvalsh(covariance * torch.outer(root, root))[0]
     return bool(smallest > len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75)

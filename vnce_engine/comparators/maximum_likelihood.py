@@ -42,8 +42,12 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         late iterates. "stochastic": plain stochastic gradient steps with new chains every step, as
         Rhodes and Gutmann (2019) compare with; it depends strongly on `step_size`, and a fit with
         its defaults takes minutes.
-    linear : "zero" or "free"
-        Whether the linear term h is estimated; "zero" is the paper's model.
+    linear : "auto", "zero" or "free"
+        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
+        zero than any model without h has it, about √(2d) standard deviations; else both models are
+        fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
+        more than two standard errors by it. `linear_choice_` says which. "zero" is the
+        paper's model.
     column_transform : "none", "sqrt", "cbrt" or "log1p"
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
@@ -78,7 +82,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         self,
         *,
         method: Literal["natural", "stochastic"] = "natural",
-        linear: Literal["zero", "free"] = "zero",
+        linear: Literal["auto", "zero", "free"] = "auto",
         column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
         penalty: float | None = None,
         penalty_kind: Literal["adaptive", "ridge"] = "adaptive",

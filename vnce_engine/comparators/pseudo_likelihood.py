@@ -3,6 +3,9 @@
 Given the other columns, x_j has the density exp(-½ K_jj t² + b_j t) on t >= 0 up to its integral,
 b_j = h_j - sum_{i != j} K_ij x_i: a univariate truncated normal, whose integral is known. The sum
 of the logs is concave in K and h. Source: Besag (1975).
+
+About the observed x_j that density is exp(D t - ½ K_jj (t - x_j)²) but for a constant, where D is
+h_j - K_jᵀx: what it says of K and h are t and (t - x_j)², of which neither is large where x_j is.
 """
 
 from dataclasses import dataclass
@@ -27,43 +30,51 @@ _WORK_PER_CELL = 500
 class PseudoLikelihood:
     """The log pseudo-likelihood of complete rows, in nats."""
 
+    values: Tensor
+    """x of each row, (d, n)"""
     rows: Tensor
-    """a = (x, 1) of each, (d + 1, n)"""
+    """a = (x - centre, 1) of each, (d + 1, n)"""
+    centre: Tensor
+    """(d,)"""
 
     @classmethod
-    def of(cls, rows: Tensor) -> "PseudoLikelihood":
-        """Take rows stored as columns, (d, n)."""
-        return cls(with_constant(rows))
+    def of(cls, rows: Tensor, centre: Tensor) -> "PseudoLikelihood":
+        """Take rows stored as columns, (d, n), for A of rows measured from `centre` (d,)."""
+        return cls(rows, with_constant(rows, centre), centre)
 
     @property
     def num_rows(self) -> int:
         """The number of rows."""
         return self.rows.shape[1]
 
-    @property
-    def centre(self) -> Tensor:
-        """The means of the columns, and 1, (d + 1,)."""
-        return self.rows.mean(dim=1)
-
     def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Return the sum over rows, and its gradient in A."""
-        x = self.rows[:-1]
         mu, sigma = self._given_others(augmented, progress)
-        value = truncated_normal.log_prob(x, mu, sigma).sum()
+        value = truncated_normal.log_prob(self.values, mu, sigma).sum()
         mean, variance = truncated_normal.moments(mu, sigma)
-        # The derivative of log p by b_j is x_j - E t, by K_jj -½ (x_j² - E t²).
-        by_column = -slopes(x - mean, self.rows)
-        square = x.square() - variance - mean.square()
-        by_column.diagonal().copy_(-0.5 * square.mean(dim=1))
+        # The derivative of log p by D is x_j - E t, by K_jj, D as it is, ½ E (t - x_j)².
+        gap = self.values - mean
+        by_column = -slopes(gap, self.rows)
+        by_column.diagonal().add_(0.5 * (variance + gap.square()).mean(dim=1))
         return value, self.num_rows * symmetric(by_column)
+
+    def cell_values(self, augmented: Tensor) -> Tensor:
+        """Return the log density (d, n) of each cell given its row's others."""
+        mu, sigma = self._given_others(augmented, Progress(None))
+        return truncated_normal.log_prob(self.rows[:-1], mu, sigma)
 
     def curvature(
         self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
     ) -> ColumnwiseCurvature:
         """Return the negative Hessian over n, which is exact, and the penalty's part."""
         mu, sigma = self._given_others(augmented, Progress(None))
+        mean, variance, third, spread = truncated_normal.central_statistics(mu, sigma)
+        gap = mean - self.values
         hessians = PseudoLikelihoodHessians(
-            self.rows, *truncated_normal.statistics_covariance(mu, sigma)
+            self.rows,
+            variance,
+            third + 2 * gap * variance,
+            spread + 4 * gap * (third + gap * variance),
         )
         return ColumnwiseCurvature(hessians, penalty, is_free)
 
@@ -71,21 +82,21 @@ class PseudoLikelihood:
         """Return the parents' mu (d, n) and sigma (d, 1) of each cell given the others."""
         progress.spend(self.rows.numel() * (2 * len(self.rows) + _WORK_PER_CELL))
         diagonal = augmented.diagonal()[:-1].unsqueeze(1)
-        pull = diagonal * self.rows[:-1] - augmented[:-1] @ self.rows
-        return pull / diagonal, diagonal.rsqrt()
+        return self.values - augmented[:-1] @ self.rows / diagonal, diagonal.rsqrt()
 
 
 @dataclass(frozen=True)
 class PseudoLikelihoodHessians:
-    """Of a cell's log density in b_j and K_jj: the covariance of t and -½ t² given the others."""
+    """Of a cell's log density in D and K_jj: the covariance of t and -½ (t - x_j)²."""
 
     rows: Tensor
+    """a (d + 1, n)"""
     variance: Tensor
-    """of t, (d, n)"""
+    """of t given the others, (d, n)"""
     across: Tensor
-    """covariance of t and t², (d, n)"""
+    """covariance of t and (t - x_j)², (d, n)"""
     of_square: Tensor
-    """variance of t², (d, n)"""
+    """variance of (t - x_j)², (d, n)"""
 
     @property
     def weights(self) -> Tensor:
@@ -100,18 +111,17 @@ class PseudoLikelihoodHessians:
     def product(self, columns: Tensor, progress: Progress) -> Tensor:
         """Return every column's matrix times that column of `columns` (d + 1, d)."""
         progress.spend(2 * self.rows.numel() * len(self.rows))
-        x = self.rows[:-1]
         own = columns.diagonal().unsqueeze(1)
-        # b_j moves by -V_jᵀa, less K_jj's own part of that.
-        moved = own * x - columns.mT @ self.rows
+        moved = -columns.mT @ self.rows  # of D
         by_pull = self.variance * moved - 0.5 * self.across * own
         by_own = 0.25 * self.of_square * own - 0.5 * self.across * moved
         product = -slopes(by_pull, self.rows)
-        product.diagonal().copy_(by_own.mean(dim=1))
+        product.diagonal().add_(by_own.mean(dim=1))
         return product
 
     def diagonal(self) -> Tensor:
         """Return the diagonal of every column's matrix, the columns of (d + 1, d)."""
         diagonal = slopes(self.variance, self.rows.square())
-        diagonal.diagonal().copy_(0.25 * self.of_square.mean(dim=1))
+        own = self.across * self.rows[:-1] + 0.25 * self.of_square
+        diagonal.diagonal().add_(own.mean(dim=1))
         return diagonal

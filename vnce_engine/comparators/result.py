@@ -11,7 +11,14 @@ from vnce_engine.diagnostics import largest_interaction, smallest_scaled_eigenva
 from vnce_engine.model import TruncatedGaussian
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import Penalty, PenaltyKind
-from vnce_engine.result import Diagnostics, FitResult, FitStatus, FitWarning, PenaltyStep
+from vnce_engine.result import (
+    Diagnostics,
+    FitResult,
+    FitStatus,
+    FitWarning,
+    LinearEvidence,
+    PenaltyStep,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -92,6 +99,7 @@ def present(
     message: str,
     shrinkage: Shrinkage,
     warnings: tuple[FitWarning, ...],
+    linear_evidence: LinearEvidence | None = None,
 ) -> FitResult:
     """Return the result; `model` is the fit's in the units of the table.
 
@@ -127,12 +135,21 @@ def present(
         penalty=shrinkage.strength,
         penalty_path=shrinkage.path,
         linear_choice="free" if free_linear else "zero",
-        linear_evidence=None,
+        linear_evidence=linear_evidence,
         diagnostics=diagnostics,
         warnings=warnings,
         selection=shrinkage.selection,
         penalty_kind=shrinkage.kind,
         column_change=fit.column_change,
+    )
+
+
+def missing_completely_at_random(num_missing: int) -> FitWarning:
+    """Return the warning of an estimator that so many missing cells do not bias."""
+    return FitWarning(
+        "missing-completely-at-random",
+        f"{num_missing} cells are missing: the estimates are valid if cells are missing "
+        "completely at random, whatever their own value and those of the other columns.",
     )
 
 

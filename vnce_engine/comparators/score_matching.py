@@ -42,15 +42,15 @@ class ScoreMatching:
     slope: Tensor
     """b, the columns of (d + 1, d)"""
     centre: Tensor
-    """The means of the columns, and 1, (d + 1,)"""
+    """(d,): what rows are measured from."""
     num_rows: int
 
     @classmethod
-    def of(cls, rows: Tensor, kind: Weight, progress: Progress) -> "ScoreMatching":
-        """Read the statistics of rows (d, n), columns at mean square 1."""
+    def of(cls, rows: Tensor, centre: Tensor, kind: Weight, progress: Progress) -> "ScoreMatching":
+        """Read the statistics of rows (d, n), columns at mean square 1, A for `centre` (d,)."""
         d, num_rows = rows.shape
-        # s_j = -A_jᵀ (x, 1).
-        extended = with_constant(rows)
+        # s_j = -A_jᵀ (x - centre, 1).
+        extended = with_constant(rows, centre)
         weight, slope = _weights(rows, kind)
         quadratic = rows.new_empty(d, d + 1, d + 1)
         for j, w in enumerate(weight):
@@ -58,7 +58,7 @@ class ScoreMatching:
             quadratic[j] = (extended * w) @ extended.mT / num_rows
         linear = extended @ slope.mT / num_rows
         linear.diagonal().add_(weight.mean(dim=1))
-        return cls(quadratic, linear, extended.mean(dim=1), num_rows)
+        return cls(quadratic, linear, centre, num_rows)
 
     def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Return -J times the number of rows, and its gradient in A."""
@@ -92,6 +92,28 @@ class ScoreMatching:
     def diagonal(self) -> Tensor:
         """Return the diagonal of every column's matrix, the columns of (d + 1, d)."""
         return self.quadratic.diagonal(dim1=1, dim2=2).mT
+
+
+@dataclass(frozen=True)
+class JudgedScoreMatching(ScoreMatching):
+    """The same, with the rows that it is of."""
+
+    rows: Tensor
+    """(d, n)"""
+    kind: Weight
+
+    @classmethod
+    def read(cls, rows: Tensor, kind: Weight, progress: Progress) -> "JudgedScoreMatching":
+        """Read the statistics of rows (d, n), and keep these."""
+        read = ScoreMatching.of(rows, rows.new_zeros(len(rows)), kind, progress)
+        return cls(read.quadratic, read.slope, read.centre, read.num_rows, rows, kind)
+
+    def cell_values(self, augmented: Tensor) -> Tensor:
+        """Return each cell's part of -J, (d, n)."""
+        weight, slope = _weights(self.rows, self.kind)
+        score = -augmented[:-1] @ with_constant(self.rows, self.centre)
+        second = -augmented.diagonal()[:-1].unsqueeze(1)
+        return -(0.5 * weight * score.square() + weight * second + slope * score)
 
 
 def _weights(rows: Tensor, kind: Weight) -> tuple[Tensor, Tensor]:

@@ -36,6 +36,7 @@ class EstimatorKind(StrEnum):
     PSEUDO_LIKELIHOOD = "pseudo-likelihood"
     SCORE_MATCHING = "score-matching"
     GAUSSIAN_EM = "gaussian-em"
+    GAUSSIAN_SCORE_MATCHING = "gaussian-score-matching"
 
 
 Url = Annotated[
@@ -118,7 +119,7 @@ ModelName = Annotated[
         "--model",
         help="What is assumed: a network of non-negative columns, or of any, or two normals in one "
         "column.",
-        show_default="truncated-gaussian; gaussian for gaussian-em",
+        show_default="truncated-gaussian; gaussian for gaussian-em and gaussian-score-matching",
         rich_help_panel=MODEL,
     ),
 ]
@@ -137,8 +138,8 @@ EstimatorName = Annotated[
     EstimatorKind,
     typer.Option(
         "--estimator",
-        help="vnce integrates missing cells out; the others are comparators; gaussian-em fits a "
-        "Gaussian, whose columns may be negative.",
+        help="vnce integrates missing cells out; the others are comparators; gaussian-em "
+        "and gaussian-score-matching fit a Gaussian, whose columns may be negative.",
         rich_help_panel=MODEL,
     ),
 ]
@@ -184,7 +185,7 @@ PenaltyShape = Annotated[
     typer.Option(
         "--penalty-kind",
         help="Shape of the penalty.",
-        show_default="adaptive",
+        show_default="auto for vnce and nce, adaptive for others",
         rich_help_panel=MODEL,
     ),
 ]
@@ -314,7 +315,10 @@ def job_document(dataset_id: str, choices: ModelChoices, tag: str | None = None)
 
 
 def _usual_model(estimator: EstimatorKind) -> ModelKind:
-    is_gaussian = estimator is EstimatorKind.GAUSSIAN_EM
+    is_gaussian = estimator in (
+        EstimatorKind.GAUSSIAN_EM,
+        EstimatorKind.GAUSSIAN_SCORE_MATCHING,
+    )
     return ModelKind.GAUSSIAN if is_gaussian else ModelKind.TRUNCATED_GAUSSIAN
 
 

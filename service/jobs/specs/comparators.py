@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
-from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma, PenaltyShape
+from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
     Filling,
     LassoChoice,
@@ -35,6 +35,14 @@ Strength = Annotated[
 SmoothPenaltyKind = Annotated[
     Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE],
     Field(description="Shape of the penalty; these estimators have no `l1`."),
+]
+GivenPenaltyKind = Annotated[
+    Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE, PenaltyKind.L1],
+    Field(
+        description="Shape of the penalty: `adaptive` shrinks weak interactions more than strong "
+        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
+        "amount, so that weak ones are exactly zero."
+    ),
 ]
 Method = Annotated[
     LikelihoodMethod,
@@ -95,6 +103,27 @@ LassoStrength = Annotated[
     ),
 ]
 
+RidgeStrength = Annotated[
+    Literal[LassoChoice.CV]
+    | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+    | None,
+    Field(
+        description="Strength of a ridge on interactions (no unit; the same number means the same "
+        "for 1000 rows), columns standardised; `cv` chooses it by held-out rows; null leaves it "
+        "out."
+    ),
+]
+GradientTolerance = Annotated[
+    float,
+    Field(
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Largest entry of the gradient, columns standardised, at which the search has "
+        "converged.",
+    ),
+]
+
 
 class MleEstimatorCreate(RequestModel):
     """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
@@ -150,7 +179,7 @@ class PseudoLikelihoodEstimatorCreate(RequestModel):
     kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
     imputation: FillingName = Filling.GIBBS
     penalty: Strength = None
-    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
@@ -161,7 +190,7 @@ class PseudoLikelihoodEstimatorSpec(SpecModel):
     kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
     imputation: FillingName
     penalty: Strength
-    penalty_kind: PenaltyShape
+    penalty_kind: GivenPenaltyKind
     max_iter: MaxIter
     tol: Tolerance
 
@@ -173,7 +202,7 @@ class ScoreMatchingEstimatorCreate(RequestModel):
     imputation: FillingName = Filling.GIBBS
     weight: Weight = ScoreWeight.CAPPED
     penalty: Strength = None
-    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
@@ -185,7 +214,7 @@ class ScoreMatchingEstimatorSpec(SpecModel):
     imputation: FillingName
     weight: Weight
     penalty: Strength
-    penalty_kind: PenaltyShape
+    penalty_kind: GivenPenaltyKind
     max_iter: MaxIter
     tol: Tolerance
 
@@ -208,3 +237,21 @@ class GaussianEmEstimatorSpec(SpecModel):
     ebic_gamma: EbicGamma
     max_iter: MaxIter
     tol: LikelihoodGain
+
+
+class GaussianScoreMatchingEstimatorCreate(RequestModel):
+    """Gaussian score matching of the observed cells' marginal density."""
+
+    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
+    penalty: RidgeStrength = None
+    max_iter: MaxIter = None
+    tol: GradientTolerance = 1e-5
+
+
+class GaussianScoreMatchingEstimatorSpec(SpecModel):
+    """Gaussian score matching of the observed cells' marginal density."""
+
+    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
+    penalty: RidgeStrength
+    max_iter: MaxIter
+    tol: GradientTolerance

@@ -10,7 +10,6 @@ from service.jobs.vocabulary import (
     NoiseDraws,
     PenaltyChoice,
     PenaltyKind,
-    PositiveDefinite,
     Preset,
     Selection,
 )
@@ -35,9 +34,8 @@ PenaltyShape = Annotated[
     Field(
         description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
         "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
-        "ones are exactly zero. Where `auto` finds that no interaction of a `truncated-gaussian` "
-        "stands out, the final fit of `adaptive` is that of a centred ridge, and the result says "
-        "so; a `gaussian` keeps the adaptive penalty."
+        "ones are exactly zero. `auto` is `adaptive` or, where penalty is `auto` too and held-out "
+        "rows prefer it by three standard errors, `centred-ridge`; the result says which."
     ),
 ]
 Penalties = Annotated[
@@ -47,8 +45,8 @@ Penalties = Annotated[
 SelectionRule = Annotated[
     Selection,
     Field(
-        description="How `auto` chooses: `held-out`, the strongest penalty within 1.5 standard "
-        "errors of the best objective of held-out rows; `ebic`, the graph of least extended "
+        description="How `auto` chooses: `held-out`, a mean of the strengths whose objective of "
+        "held-out rows, in ten folds, is about the best; `ebic`, the graph of least extended "
         "Bayesian information criterion; `stability`, the edges on which most half-samples agree. "
         'The last two need penalty_kind "l1" and fit K to the graph without a penalty.'
     ),
@@ -83,13 +81,6 @@ MaxFalseEdges = Annotated[
         gt=0,
         allow_inf_nan=False,
         description="`stability`: largest bound on the expected number of false edges.",
-    ),
-]
-PositiveDefiniteRule = Annotated[
-    PositiveDefinite,
-    Field(
-        description="What is done about an indefinite K: `warn` says so, `barrier` rules it out. "
-        "That of model `gaussian`, which is never indefinite, takes no barrier."
     ),
 ]
 NoiseRatio = Annotated[
@@ -139,14 +130,13 @@ class ContrastiveCreate(RequestModel):
     """What may be said about penalty, noise and stopping."""
 
     penalty: Penalty = PenaltyChoice.AUTO
-    penalty_kind: PenaltyShape = PenaltyKind.ADAPTIVE
+    penalty_kind: PenaltyShape = PenaltyKind.AUTO
     penalties: Penalties = None
     selection: SelectionRule = Selection.HELD_OUT
     ebic_gamma: EbicGamma = 0.5
     n_subsamples: NumSubsamples = 100
     inclusion_threshold: InclusionThreshold = 0.75
     max_false_edges: MaxFalseEdges = 2.0
-    positive_definite: PositiveDefiniteRule = PositiveDefinite.WARN
     noise_ratio: NoiseRatio = 10
     noise_scale: NoiseScaleChoice = 1.0
     noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
@@ -185,7 +175,6 @@ class ContrastiveSpec(SpecModel):
     n_subsamples: NumSubsamples
     inclusion_threshold: InclusionThreshold
     max_false_edges: MaxFalseEdges
-    positive_definite: PositiveDefiniteRule
     noise_ratio: NoiseRatio
     noise_scale: NoiseScale
     noise_draws: NoiseDrawsName
@@ -215,13 +204,12 @@ class VnceEstimatorCreate(ContrastiveCreate):
         asks_for_more = (
             self.penalty_kind is PenaltyKind.L1,
             self.penalties is not None,
-            self.positive_definite is not PositiveDefinite.WARN,
             self.noise_scale != 1,
         )
         if any(asks_for_more):
             raise ValueError(
-                'Preset "paper" knows no penalty_kind "l1", penalties, selection, '
-                'positive_definite or noise_scale; leave them out, or use "default".'
+                'Preset "paper" knows no penalty_kind "l1", penalties, selection or noise_scale; '
+                'leave them out, or use "default".'
             )
         return self
 

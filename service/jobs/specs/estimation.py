@@ -18,6 +18,8 @@ from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorCreate,
     GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorCreate,
+    GaussianScoreMatchingEstimatorSpec,
     MleEstimatorCreate,
     MleEstimatorSpec,
     PseudoLikelihoodEstimatorCreate,
@@ -67,7 +69,8 @@ EstimatorCreate = Annotated[
     | ContrastiveDivergenceEstimatorCreate
     | PseudoLikelihoodEstimatorCreate
     | ScoreMatchingEstimatorCreate
-    | GaussianEmEstimatorCreate,
+    | GaussianEmEstimatorCreate
+    | GaussianScoreMatchingEstimatorCreate,
     Field(discriminator="kind"),
 ]
 EstimatorSpec = Annotated[
@@ -77,7 +80,8 @@ EstimatorSpec = Annotated[
     | ContrastiveDivergenceEstimatorSpec
     | PseudoLikelihoodEstimatorSpec
     | ScoreMatchingEstimatorSpec
-    | GaussianEmEstimatorSpec,
+    | GaussianEmEstimatorSpec
+    | GaussianScoreMatchingEstimatorSpec,
     Field(discriminator="kind"),
 ]
 

@@ -16,6 +16,7 @@ from vnce_engine.region import Region
 
 SILENT = Progress(None)
 D = 3
+CENTRE = torch.tensor([0.6, -1.0, 0.0], dtype=torch.float64)
 STEP = 1e-5
 
 
@@ -23,8 +24,8 @@ STEP = 1e-5
 def sample(request: pytest.FixtureRequest) -> CompleteSample:
     rows = torch.from_numpy(np.abs(np.random.default_rng(1).normal(size=(D, 40))))
     if request.param == "pseudo-likelihood":
-        return PseudoLikelihood.of(rows)
-    return ScoreMatching.of(rows, Weight(request.param), SILENT)
+        return PseudoLikelihood.of(rows, CENTRE)
+    return ScoreMatching.of(rows, CENTRE, Weight(request.param), SILENT)
 
 
 @pytest.fixture
@@ -48,9 +49,13 @@ def directions() -> list[tuple[int, int, Tensor]]:
 
 
 def no_penalty() -> PenaltyCurvature:
+    return penalty_of_the_diagonal(0.0)
+
+
+def penalty_of_the_diagonal(strength: float) -> PenaltyCurvature:
+    """Return the penalty's curvature where it has flattened out for all interactions."""
     ones = torch.ones(D, dtype=torch.float64)
-    zeros = torch.zeros(D, D, dtype=torch.float64)
-    return Penalty(0.0, PenaltyKind.RIDGE, ones, 40).curvature(zeros)
+    return Penalty(strength, PenaltyKind.ADAPTIVE, ones, 40).curvature(torch.ones(D, D).double())
 
 
 def region() -> Region:
@@ -90,20 +95,32 @@ def test_the_curvature_knows_its_diagonal(sample: CompleteSample, theta: Tensor)
 
 
 @pytest.mark.parametrize("has_linear", [True, False])
-def test_the_preconditioner_inverts_a_sum_of_squares_of_columns(has_linear: bool) -> None:
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+@pytest.mark.parametrize("unit", [1.0, 1e-12])
+def test_the_preconditioner_inverts_a_sum_of_squares_of_columns_and_the_diagonal_s_penalty(
+    has_linear: bool, strength: float, unit: float
+) -> None:
     # Of f = ½ sum_j w_j E (V_jᵀa)² over symmetric V: columns that weigh differently, far from zero.
+    # Where weights are small, the penalty is stiffer than they are by as much.
     rng = np.random.default_rng(3)
     rows = torch.from_numpy(rng.normal(size=(D, 50)) + np.array([[5.0], [0.0], [2.0]]))
     extended = torch.cat([rows, torch.ones(1, 50, dtype=torch.float64)])
     moment = extended @ extended.mT / 50
-    weights = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+    weights = unit * torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
+    penalty = penalty_of_the_diagonal(strength)
     estimated = Region(has_linear, weights, has_constant=False).estimated()
     step = torch.from_numpy(rng.normal(size=(D + 1, D + 1)))
     step = (step + step.mT) * estimated
     slopes = torch.zeros_like(step)
     slopes[:, :-1] = weights * (moment @ step[:, :-1])
     curved = 0.5 * (slopes + slopes.mT) * estimated
-    found = LyapunovPreconditioner.of(
-        moment, weights, torch.zeros_like(step), estimated, has_linear=has_linear
-    )(curved)
-    assert (found - step).abs().max() < 1e-10
+    curved[:-1, :-1] += penalty.product(step[:-1, :-1])
+    preconditioner = LyapunovPreconditioner.of(
+        moment, weights, penalty, estimated, has_linear=has_linear
+    )
+    found = preconditioner(curved)
+    # The slopes of a penalty that is 1 / unit times as stiff hide those of the rows by as much.
+    eps = torch.finfo(torch.float64).eps
+    allowed = 1e-10 + 100 * strength * eps / unit
+    assert (found - step).abs().max() < allowed
+    assert (curved * found).sum() > 0

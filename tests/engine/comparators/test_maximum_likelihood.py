@@ -25,7 +25,7 @@ def test_the_estimate_matches_the_second_moments_of_the_table(
 ):
     # The likelihood equations of an exponential family: E xxᵀ = mean xxᵀ.
     pair = complete_table[:, :2]
-    model = TruncatedGaussianMLE(random_state=0, tol=0.02).fit(pair)
+    model = TruncatedGaussianMLE(linear="zero", random_state=0, tol=0.02).fit(pair)
     _, _, _, second = moments_by_quadrature(model.precision_, np.zeros(2))
 
     # Monte Carlo adds at most a fiftieth of the sampling variance of the moments.
@@ -171,7 +171,7 @@ def test_more_rows_than_the_first_steps_take_are_all_used(moments_by_quadrature)
     ("options", "message"),
     [
         ({"method": "newton"}, "`method` must be one of 'natural', 'stochastic', got 'newton'"),
-        ({"linear": "auto"}, "`linear` must be one of 'free', 'zero', got 'auto'"),
+        ({"linear": "one"}, "`linear` must be one of 'auto', 'free', 'zero', got 'one'"),
         ({"penalty": -1.0}, "`penalty` must be None or a number of at least 0, got -1.0"),
         ({"step_size": 0.0}, "`step_size` must be a positive number, got 0.0"),
         ({"burn_in": 0}, "`burn_in` must be a whole number from 1 to 1000000, got 0"),

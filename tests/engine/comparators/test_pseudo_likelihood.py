@@ -17,8 +17,12 @@ def augmented(precision, linear):
     return TruncatedGaussian(torch.tensor(precision), torch.tensor(linear), zero).augmented()
 
 
+def no_centre(columns):
+    return torch.zeros(len(columns), dtype=torch.float64)
+
+
 def log_pseudo_likelihood(rows, precision, linear):
-    sample = PseudoLikelihood.of(torch.from_numpy(rows))
+    sample = PseudoLikelihood.of(torch.from_numpy(rows), no_centre(rows))
     value, _ = sample.terms(augmented(precision, linear), SILENT)
     return float(value)
 
@@ -53,7 +57,7 @@ def test_the_expected_gradient_is_zero_at_the_truth(true_precision, moments_by_q
     total = torch.zeros(3, 3, dtype=torch.float64)
     heavy = density > 1e-14
     for row, share in zip(x[heavy], density[heavy], strict=True):
-        sample = PseudoLikelihood.of(torch.from_numpy(row[:, None]))
+        sample = PseudoLikelihood.of(torch.from_numpy(row[:, None]), no_centre(row))
         total += share * sample.terms(theta, SILENT)[1]
     assert total.abs().max() < 1e-9
 
@@ -72,7 +76,9 @@ def test_under_an_l1_penalty_slopes_are_the_penalty_s_or_less_at_zero(complete_t
     model = TruncatedGaussianPseudoLikelihood(penalty=0.4, penalty_kind="l1").fit(complete_table)
 
     scale = np.sqrt((complete_table**2).mean(axis=0))
-    sample = PseudoLikelihood.of(torch.from_numpy(complete_table.T / scale[:, None]))
+    sample = PseudoLikelihood.of(
+        torch.from_numpy(complete_table.T / scale[:, None]), no_centre(scale)
+    )
     precision = model.precision_ * np.outer(scale, scale)
     _, slope = sample.terms(augmented(precision, np.zeros(3)), SILENT)
     # Of columns at mean square 1, k0 is 1; a pair's slope is in two entries.
@@ -94,13 +100,23 @@ def test_far_from_zero_it_is_the_likelihood_of_a_gaussian(distance: float, apart
     X = rng.normal(size=(500, 1)) + apart * rng.normal(size=(500, 5)) @ mixing.T
     X += distance * X.std(axis=0) - X.min(axis=0)
     model = TruncatedGaussianPseudoLikelihood(linear="free", random_state=0).fit(X)
-    expected = np.linalg.inv(np.cov(X.T, bias=True))
+    # By orthogonal columns, as squares of X would lose half the digits of what is between columns.
+    triangle = np.linalg.inv(np.linalg.qr(X - X.mean(axis=0), mode="r"))
+    expected = 500 * triangle @ triangle.T
     units = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     assert model.converged_
-    # Second moments are as much larger than what they have to tell. The lowest value being five
-    # standard deviations from zero, means are about eight, where a tail of 1e-15 is cut off.
-    rounding = 1e-16 * (distance / apart) ** 2
-    assert (model.precision_ - expected) / units == pytest.approx(0, abs=1e-9 + 10 * rounding)
+    # The last step is at most 1e-4 standard errors long and leaves about its square; of the largest
+    # entries, those on the diagonal, one is sqrt(2 / 500). The lowest value being five standard
+    # deviations from zero, means are about eight, where a tail of 1e-15 is cut off.
+    left = 1e-4**2 * np.sqrt(2 / 500)
+    # A cell x_j is known to eps x_j, whatever multiplies it. That moves the residuals Kx of a row,
+    # in units of their deviations 1 / sqrt(K_ii), by at most eps sum_j sqrt(K_jj) x_j, and K, in
+    # units, by twice that to first order. The data's scaling, the fit's residuals and their means
+    # given the others each do so once.
+    to_spread = np.sqrt(np.diag(expected)) * X.max(axis=0)
+    moved = 2 * np.finfo(float).eps * to_spread.sum()
+    error = np.abs(model.precision_ - expected) / units
+    assert error.max() < left + 3 * moved
 
 
 def test_a_fit_of_complete_rows_tells_how_far_it_is_and_stops_where_it_stands(complete_table):

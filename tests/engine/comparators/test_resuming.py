@@ -14,6 +14,7 @@ from vnce_engine.comparators.estimators import (
     TruncatedGaussianScoreMatching,
 )
 from vnce_engine.comparators.gaussian_estimator import GaussianEM
+from vnce_engine.comparators.gaussian_score_matching import GaussianScoreMatching
 from vnce_engine.journal import Journal, UnusableJournalError
 from vnce_engine.result import FitStep
 
@@ -35,6 +36,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "score matching": lambda: TruncatedGaussianScoreMatching(random_state=7),
     "em": lambda: GaussianEM(random_state=7),
+    "gaussian score matching": lambda: GaussianScoreMatching(penalty=1.0, random_state=7),
+    "gaussian score matching, cv": lambda: GaussianScoreMatching(penalty="cv", random_state=7),
     "em, ebic": lambda: GaussianEM(penalty="ebic", random_state=7),
     "em, cross-validation": lambda: GaussianEM(penalty="cv", random_state=7),
 }
@@ -139,9 +142,9 @@ def test_a_search_over_all_rows_can_be_stopped_within(
     imputation: Literal["gibbs", "mean"], few: NDArray[np.float64]
 ) -> None:
     kept = Kept(3)
-    stopped = TruncatedGaussianPseudoLikelihood(imputation=imputation, random_state=7).fit(
-        few, on_step=kept
-    )
+    stopped = TruncatedGaussianPseudoLikelihood(
+        linear="zero", imputation=imputation, random_state=7
+    ).fit(few, on_step=kept)
     assert (stopped.status_, len(kept.stored)) == ("cancelled", 3)
     # Of a round of imputation nothing is kept before its end; a whole table's climb has a value.
     assert stopped.n_iter_ == {"gibbs": 0, "mean": 1}[imputation]

@@ -11,6 +11,10 @@ SILENT = Progress(None)
 CAPPED = Weight.CAPPED
 
 
+def no_centre(columns):
+    return torch.zeros(len(columns), dtype=torch.float64)
+
+
 @pytest.mark.parametrize("weight", list(Weight))
 def test_the_expected_gradient_is_zero_at_the_truth(weight, true_precision, moments_by_quadrature):
     # Columns one by one: the integrand has a kink at the cap, where quadrature nodes must meet.
@@ -44,7 +48,8 @@ def moments_by_quadrature_on_box(theta, first, second, weight):
     augmented[:2, 2] = augmented[2, :2] = -torch.from_numpy(theta.linear)
     # The gradient is a mean over rows, so that that of single rows can be weighted.
     for column, share in zip(x.T, density, strict=True):
-        sample = ScoreMatching.of(torch.from_numpy(column[:, None]), weight, SILENT)
+        row = torch.from_numpy(column[:, None])
+        sample = ScoreMatching.of(row, no_centre(column), weight, SILENT)
         _, slope = sample.terms(augmented, SILENT)
         precision += share * slope.numpy()[:2, :2]
         linear += share * slope.numpy()[:2, 2]
@@ -54,7 +59,9 @@ def moments_by_quadrature_on_box(theta, first, second, weight):
 def test_a_complete_table_is_fitted_by_one_linear_solve(complete_table):
     model = TruncatedGaussianScoreMatching(linear="free").fit(complete_table)
     scale = np.sqrt((complete_table**2).mean(axis=0))
-    sample = ScoreMatching.of(torch.from_numpy(complete_table.T / scale[:, None]), CAPPED, SILENT)
+    sample = ScoreMatching.of(
+        torch.from_numpy(complete_table.T / scale[:, None]), no_centre(scale), CAPPED, SILENT
+    )
     pairs = [(i, j) for i in range(3) for j in range(i, 4)]
 
     def read(vector):

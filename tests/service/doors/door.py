@@ -14,6 +14,8 @@ import httpx
 
 # What the process is given, and may ask to be raised.
 SOFT_LIMIT_OF_FILES = 128
+# How long is waited for what has to happen, on a machine that may have much else to do.
+PATIENCE_SECONDS = 30.0
 
 
 class Door:
@@ -31,15 +33,17 @@ class Door:
         connection = self._opened.enter_context(socket.socket())
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        connection.settimeout(30)
+        connection.settimeout(PATIENCE_SECONDS)
         connection.connect(("127.0.0.1", self.port))
         connection.sendall(sent)
         return connection
 
     def client(self, headers: Mapping[str, str] | None = None) -> httpx.Client:
-        """Return an HTTP client that gives up after 30 seconds."""
+        """Return an HTTP client that gives up in the end."""
         url = f"http://127.0.0.1:{self.port}"
-        client = httpx.Client(base_url=url, headers=headers, timeout=30, trust_env=False)
+        client = httpx.Client(
+            base_url=url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
+        )
         return self._opened.enter_context(client)
 
     def hang_up(self) -> None:
@@ -70,11 +74,28 @@ def is_open(connection: socket.socket) -> bool:
     return not select.select([connection], [], [], 0)[0]
 
 
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+def wait_for(condition: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} seconds for {what}"
         time.sleep(0.02)
+
+
+def in_time(attempt: Callable[[], object], seconds: float) -> None:
+    """Make an attempt that has to succeed if it takes less than some seconds.
+
+    One that fails because the machine was busy, and took longer, says nothing: it is made again.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        began = time.monotonic()
+        try:
+            attempt()
+        except (AssertionError, OSError, httpx.TransportError):
+            if not began + seconds < time.monotonic() < deadline:
+                raise
+        else:
+            return
 
 
 @contextmanager

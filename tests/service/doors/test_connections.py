@@ -4,12 +4,15 @@ import socket
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.service.doors.conftest import MAX_CONNECTIONS, SILENCE_SECONDS
 from tests.service.doors.door import (
+    PATIENCE_SECONDS,
     SOFT_LIMIT_OF_FILES,
     Door,
+    in_time,
     is_open,
     num_bytes_to_read,
     seconds_open,
@@ -19,23 +22,27 @@ from tests.service.doors.door import (
 pytestmark = pytest.mark.integration
 
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: here\r\n\r\n"
-# What a busy machine may add to a second.
-SLACK_SECONDS = 5.0
+# What happens before a silence is over has to be begun and done in so much of it.
+IN_TIME = 0.9 * SILENCE_SECONDS
 # In a silence a slow reader takes less than what the system by itself asks for at a time.
 BYTES_PER_SECOND = int(600_000 / SILENCE_SECONDS)
 SLOW_BYTES = 2_400_000
 
 
+def wait_until_served(door: Door) -> None:
+    wait_for(lambda: door.client().get("/v1/jobs").is_success, "requests to be answered again")
+
+
 def seconds_fed(connection: socket.socket, drop: bytes) -> float:
     """Send a little now and then until the server hangs up; return how long that took."""
     began = time.monotonic()
-    while (seconds := time.monotonic() - began) < SLACK_SECONDS:
+    while (seconds := time.monotonic() - began) < PATIENCE_SECONDS:
         try:
             connection.sendall(drop)
         except ConnectionError:
-            break
+            return seconds
         time.sleep(0.1)
-    return seconds
+    raise AssertionError("it is still waited for")
 
 
 @pytest.mark.parametrize(
@@ -44,43 +51,50 @@ def seconds_fed(connection: socket.socket, drop: bytes) -> float:
     ids=["nothing", "half a line", "half a head", "half a second line", "half a second head"],
 )
 def test_a_connection_without_a_whole_request_is_cut_off(door: Door, sent: bytes) -> None:
-    assert 0.5 * SILENCE_SECONDS < seconds_open(door.connect(sent)) < SLACK_SECONDS
+    assert seconds_open(door.connect(sent)) > 0.5 * SILENCE_SECONDS
 
 
 def test_a_head_that_comes_drop_by_drop_is_cut_off(door: Door) -> None:
     seconds = seconds_fed(door.connect(LIVEZ[:-2]), b"X: a\r\n")
-    assert 0.5 * SILENCE_SECONDS < seconds < SLACK_SECONDS
+    assert seconds > 0.5 * SILENCE_SECONDS
 
 
 def test_the_rest_of_a_body_that_was_refused_is_not_waited_for(door: Door) -> None:
     head = b"POST /v1/nowhere HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n"
-    assert seconds_fed(door.connect(head), b"a") < SLACK_SECONDS
+    seconds_fed(door.connect(head), b"a")
 
 
 def test_a_request_that_takes_its_time_is_answered(door: Door) -> None:
-    connection = door.connect()
-    for byte in LIVEZ:
-        connection.sendall(bytes([byte]))
-        time.sleep(0.5 * SILENCE_SECONDS / len(LIVEZ))
-    assert b"HTTP/1.1 200" in connection.recv(2**16)
+    def ask_slowly() -> None:
+        connection = door.connect()
+        for byte in LIVEZ:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.5 * SILENCE_SECONDS / len(LIVEZ))
+        assert b"HTTP/1.1 200" in connection.recv(2**16)
+
+    in_time(ask_slowly, IN_TIME)
 
 
 def test_connections_beyond_the_limit_are_told_so_and_probes_are_answered(door: Door) -> None:
-    wait_for(lambda: door.client().get("/v1/jobs").is_success, "the connections of others to end")
-    door.hang_up()
-    held = [door.connect(LIVEZ[:-2]) for _ in range(MAX_CONNECTIONS)]
-    client = door.client()
-    refused = client.get("/v1/jobs")
-    assert refused.status_code == 503
-    assert refused.headers["content-type"] == "application/problem+json"
-    assert refused.json()["code"] == "unavailable"
-    assert int(refused.headers["retry-after"]) > 0
-    assert refused.headers["x-request-id"] == refused.json()["request_id"]
-    assert client.get("/livez").status_code == 200
-    # Those that were there before are served.
-    held[0].sendall(b"\r\n")
-    assert b"HTTP/1.1 200" in held[0].recv(2**16)
-    wait_for(lambda: door.client().get("/v1/jobs").is_success, "held connections to be cut off")
+    wait_until_served(door)
+
+    def ask_beyond_the_limit() -> None:
+        door.hang_up()
+        held = [door.connect(LIVEZ[:-2]) for _ in range(MAX_CONNECTIONS)]
+        client = door.client()
+        refused = client.get("/v1/jobs")
+        assert refused.status_code == 503
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert refused.json()["code"] == "unavailable"
+        assert int(refused.headers["retry-after"]) > 0
+        assert refused.headers["x-request-id"] == refused.json()["request_id"]
+        assert client.get("/livez").status_code == 200
+        # Those that were there before are served.
+        held[0].sendall(b"\r\n")
+        assert b"HTTP/1.1 200" in held[0].recv(2**16)
+
+    in_time(ask_beyond_the_limit, IN_TIME)
+    wait_until_served(door)
 
 
 def test_as_many_files_may_be_open_as_connections_need(door: Door) -> None:
@@ -91,10 +105,16 @@ def test_as_many_files_may_be_open_as_connections_need(door: Door) -> None:
 
 
 def test_a_flood_of_connections_is_cut_off_at_once(door: Door) -> None:
-    flood = [door.connect() for _ in range(MAX_CONNECTIONS + 100 + 50)]
-    wait_for(lambda: sum(not is_open(each) for each in flood) >= 50, "some to be cut off", 0.5)
-    wait_for(lambda: not any(is_open(each) for each in flood), "the rest to be cut off")
-    wait_for(lambda: door.client().get("/v1/jobs").is_success, "requests to be answered again")
+    def flood_it() -> None:
+        door.hang_up()
+        flood = [door.connect() for _ in range(MAX_CONNECTIONS + 100 + 50)]
+        wait_for(lambda: sum(not is_open(each) for each in flood) >= 50, "some to be cut off")
+        # Not for their silence: that of the first was longest.
+        assert is_open(flood[0])
+        wait_for(lambda: not any(is_open(each) for each in flood), "the rest to be cut off")
+
+    in_time(flood_it, IN_TIME)
+    wait_until_served(door)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +131,14 @@ def download(served: Door) -> tuple[bytes, int]:
 def test_an_answer_that_nobody_takes_is_cut_off(door: Door, download: tuple[bytes, int]) -> None:
     request, size = download
     connection = door.connect(request, receive_buffer=2**14)
-    time.sleep(SILENCE_SECONDS + 1)
+    address = connection.getsockname()
+    server = psutil.Process(door.process.pid)
+
+    def is_held() -> bool:
+        return any(end.raddr == address for end in server.net_connections("tcp"))
+
+    connection.recv(1)  # the answer has begun
+    wait_for(lambda: not is_held(), "the connection to be given up")
     assert num_bytes_to_read(connection) < size
 
 
@@ -119,12 +146,21 @@ def test_an_answer_that_is_taken_slowly_is_given_whole(
     door: Door, download: tuple[bytes, int]
 ) -> None:
     request, size = download
-    connection = door.connect(request, receive_buffer=2**14)
-    num_bytes = 0
-    began = time.monotonic()
-    while num_bytes < size:
-        chunk = connection.recv(2**14)
-        assert chunk
-        num_bytes += len(chunk)
-        if num_bytes < SLOW_BYTES:
-            time.sleep(max(0.0, began + num_bytes / BYTES_PER_SECOND - time.monotonic()))
+
+    def is_taken_whole() -> bool:
+        connection = door.connect(request, receive_buffer=2**14)
+        num_bytes, longest_pause = 0, 0.0
+        began = paused = time.monotonic()
+        while num_bytes < size:
+            chunk = connection.recv(2**14)
+            longest_pause = max(longest_pause, time.monotonic() - paused)
+            paused = time.monotonic()
+            if not chunk:
+                assert longest_pause > 0.5 * SILENCE_SECONDS
+                return False  # the machine was too busy to take it
+            num_bytes += len(chunk)
+            if num_bytes < SLOW_BYTES:
+                time.sleep(max(0.0, began + num_bytes / BYTES_PER_SECOND - time.monotonic()))
+        return True
+
+    wait_for(is_taken_whole, "an answer to be given whole")

@@ -155,7 +155,6 @@ def test_a_gaussian_takes_every_penalty_and_every_way_of_choosing(choices: dict[
     ("kind", "name", "value", "instead"),
     [
         ("vnce", "preset", "paper", '"default"'),
-        ("vnce", "positive_definite", "barrier", '"warn"'),
         ("nce", "imputation", "noise", '"mean", "zero" or "drop"'),
     ],
 )
@@ -197,3 +196,28 @@ def test_dropping_incomplete_rows_needs_complete_ones() -> None:
     few = [*range(1, MIN_ROWS), *[""] * (13 - MIN_ROWS)]
     [reason] = judge(few, estimator=drop, min_observed=MIN_ROWS - 1)
     assert reason.pointer == "/estimator/imputation"
+
+
+@pytest.mark.parametrize(
+    ("kind", "helps"),
+    [
+        ("mle", "set penalty to 1,"),
+        ("contrastive-divergence", "set penalty to 1,"),
+        ("pseudo-likelihood", "set penalty to 1,"),
+        ("score-matching", 'penalty_kind to "ridge"'),
+        ("gaussian-em", '"ebic", "cv"'),
+        ("gaussian-score-matching", '"cv" or 1'),
+    ],
+)
+def test_a_comparator_without_a_penalty_needs_as_many_rows_as_columns(
+    kind: str, helps: str
+) -> None:
+    model = {"kind": "gaussian" if kind.startswith("gaussian") else "truncated-gaussian"}
+    header = ",".join(f"c{column}" for column in range(12))
+    lines = [",".join(str((row + 1) * (j + 1) % 13) for j in range(12)) for row in range(8)]
+    estimator = {"kind": kind}
+    [reason] = judge_table([header, *lines], model=model, estimator=estimator)
+    assert reason.pointer == "/estimator/penalty"
+    assert helps in reason.message
+    with_penalty = {**estimator, "penalty": 1.0}
+    assert judge_table([header, *lines], model=model, estimator=with_penalty) == []

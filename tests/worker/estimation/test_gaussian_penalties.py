@@ -1,5 +1,7 @@
 """A Gaussian's penalty, how it was chosen and what came of it reach the result."""
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,14 +22,31 @@ def document(make_request: MakeRequest, estimator: dict[str, Any]) -> Estimation
 
 
 @pytest.mark.parametrize("kind", ["vnce", "nce"])
-def test_auto_is_adaptive_and_chosen_by_held_out_rows(make_request: MakeRequest, kind: str) -> None:
+def test_an_open_kind_is_chosen_with_its_strength_by_held_out_rows(
+    make_request: MakeRequest, kind: str
+) -> None:
     penalty = document(make_request, {"kind": kind}).penalty
     assert penalty is not None
     assert penalty.requested is PenaltyChoice.AUTO
     assert penalty.selection is Selection.HELD_OUT
-    assert penalty.kind is penalty.fitted_kind is PenaltyKind.ADAPTIVE
+    assert penalty.kind is PenaltyKind.AUTO
+    kinds = [kind for kind, _ in itertools.groupby(step.kind for step in penalty.path)]
+    assert kinds == [PenaltyKind.ADAPTIVE, PenaltyKind.CENTRED_RIDGE]
     (chosen,) = [step for step in penalty.path if step.chosen]
-    assert penalty.strength == chosen.strength
+    assert penalty.fitted_kind is chosen.kind
+    strengths = [step.strength for step in penalty.path if step.kind is chosen.kind]
+    assert penalty.strength is not None
+    # A mean of the strengths that do about as well, and the chosen step the nearest of them.
+    assert min(strengths) <= penalty.strength <= max(strengths)
+    distances = {s: abs(math.log(s / penalty.strength)) for s in strengths}
+    assert min(distances, key=lambda s: distances[s]) == chosen.strength
+
+
+def test_a_kind_that_was_asked_for_is_the_only_one_tried(make_request: MakeRequest) -> None:
+    penalty = document(make_request, {"kind": "vnce", "penalty_kind": "adaptive"}).penalty
+    assert penalty is not None
+    assert penalty.kind is penalty.fitted_kind is PenaltyKind.ADAPTIVE
+    assert {step.kind for step in penalty.path} == {PenaltyKind.ADAPTIVE}
 
 
 @pytest.mark.parametrize("selection", ["ebic", "stability"])
@@ -80,3 +99,13 @@ def test_a_lasso_that_has_no_penalty_is_said_to_have_none(make_request: MakeRequ
     assert not stopped.convergence.converged
     assert stopped.penalty is not None
     assert stopped.penalty.strength == 0.2
+
+
+def test_a_ridge_of_score_matching_says_how_it_was_chosen(make_request: MakeRequest) -> None:
+    kind = "gaussian-score-matching"
+    assert document(make_request, {"kind": kind}).penalty is None
+    chosen = document(make_request, {"kind": kind, "penalty": "cv"}).penalty
+    assert chosen is not None
+    assert (chosen.kind, chosen.fitted_kind, chosen.requested) == ("ridge", "ridge", "cv")
+    assert chosen.selection == "held-out"
+    assert [step.strength for step in chosen.path if step.chosen] == [chosen.strength]
