@@ -52,7 +52,8 @@ def main() -> None:
         if not arguments.tables:
             results.measure(part.PART, part.measurements(extent))
         lines = results.of(part.PART)
-        for table in (*part.tables(lines), troubles(lines)):
+        found = [table for table in (*part.tables(lines), troubles(lines)) if table.rows]
+        for table in found:
             print(table.markdown(), flush=True)
         print(f"{time.process_time() - start:.0f} s of CPU time.\n", flush=True)
 

@@ -124,6 +124,14 @@ def values_of(lines: Sequence[Line], name: str) -> FloatArray:
     return np.array([line.values[name] for line in lines], dtype=np.float64)
 
 
+def spread(values: FloatArray) -> FloatArray:
+    """Return the SD of values (seeds, ...) over seeds, NaN where there is one seed only."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    deviation: FloatArray = values.std(axis=0, ddof=1)
+    return deviation
+
+
 def yes_or_no(met: bool) -> str:
     """Return the word for a column that says whether a target is met."""
     return "yes" if met else "**no**"

@@ -18,6 +18,7 @@ from benchmarks.validity.measurements import (
     Values,
     by_cell,
     fitted,
+    spread,
     values_of,
     yes_or_no,
 )
@@ -144,13 +145,13 @@ def _against(lines: Sequence[Line]) -> Iterator[list[object]]:
     for name in (_LASSO, *(x for x in _OTHERS if x in lines[0].values)):
         theirs = values_of(lines, name)
         difference = (ours - theirs).mean(axis=0)
-        error = (ours - theirs).std(axis=0, ddof=1) / math.sqrt(len(lines))
+        error = spread(ours - theirs) / math.sqrt(len(lines))
         met = bool(difference[0] <= error[0] and difference[1] >= -error[1])
         mean, other = ours.mean(axis=0), theirs.mean(axis=0)
         row: list[object] = [name, len(lines)]
         for i in (0, 1):
             row += [float(x[i]) for x in (mean, other, difference, error)]
-        yield [*row, yes_or_no(met)]
+        yield [*row, yes_or_no(met) if len(lines) > 1 else ""]
 
 
 def _share(cell: str, lines: Sequence[Line]) -> list[object]:

@@ -18,6 +18,7 @@ from benchmarks.validity.measurements import (
     Values,
     by_cell,
     fitted,
+    spread,
     values_of,
     yes_or_no,
 )
@@ -144,6 +145,8 @@ def _measure(
 
 def _bias(method: str, lines: Sequence[Line], reference: Sequence[Line] | None) -> list[object]:
     errors = values_of(lines, "errors")  # (seeds, entries)
+    if len(errors) < 2:
+        return [method, len(errors), *[""] * 7]
     bias, standard_error = _mean(errors)
     worst = int(np.abs(bias).argmax())
     in_errors = np.abs(bias) / standard_error
@@ -168,12 +171,11 @@ def _bias(method: str, lines: Sequence[Line], reference: Sequence[Line] | None) 
 
 def _mean(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return means over seeds (seeds, entries) and their standard errors."""
-    return errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
+    return errors.mean(axis=0), spread(errors) / math.sqrt(len(errors))
 
 
 def _edge_ratio(method: str, lines: Sequence[Line]) -> list[object]:
     ratios = values_of(lines, "edge_ratio")
-    spread = float(ratios.std(ddof=1)) if len(ratios) > 1 else math.nan
     low, high = _EDGE_RATIO
     mean = float(ratios.mean())
-    return [method, len(ratios), mean, spread, yes_or_no(low <= mean <= high)]
+    return [method, len(ratios), mean, float(spread(ratios)), yes_or_no(low <= mean <= high)]
