@@ -9,10 +9,10 @@ export OMP_NUM_THREADS ?= 1
 KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 	OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default
 
-.PHONY: help demo serve lint check test test-kernels format openapi client bench bench-service bench-quick clean
+.PHONY: help demo serve lint check test test-kernels format openapi client bench bench-service bench-quick bench-validity clean
 
 help:  ## show these targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -79,6 +79,10 @@ bench-service: .venv/.dev  ## the service under load, with wrk
 
 bench-quick: .venv/.dev  ## the engine's figures: AUC and CPU time on ring and hub graphs
 	$(BIN)/python -m benchmarks.quick
+
+# VALIDITY passes options on, such as VALIDITY="--full --data DIR".
+bench-validity: .venv/.dev  ## whether estimates are right and repeatable: tables, in 10 minutes
+	$(BIN)/python -m benchmarks.validity $(VALIDITY)
 
 clean:  ## remove what the build made
 	rm -rf .venv build vnce-demo

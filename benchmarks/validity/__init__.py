@@ -1,0 +1,1 @@
+"""Whether the estimates are right, and the same whatever the seed."""
