@@ -94,14 +94,13 @@ def test_the_standard_error_of_a_gain_is_its_spread_over_tables() -> None:
 
 
 def test_two_rows_in_wrong_units_do_not_hide_that_a_linear_term_is_needed() -> None:
-    X = np.abs(np.random.default_rng(5).normal(1.5, 1.0, size=(300, 3)))
+    X = np.abs(np.random.default_rng(5).normal(2.5, 1.0, size=(300, 3)))
     clean = TruncatedGaussianVNCE(penalty=1.0, random_state=0).fit(X)
     X[:2] *= 8
     model = TruncatedGaussianVNCE(penalty=1.0, random_state=0).fit(X)
     assert clean.linear_choice_ == model.linear_choice_ == "free"
-    # The mean of the gains as they are is -1.9, its standard error 1.8.
-    gain = clean.linear_evidence_.gain
-    assert model.linear_evidence_.gain == pytest.approx(gain, abs=0.5 * gain)
+    # They bend both models, but do not outweigh the other rows.
+    assert model.linear_evidence_.gain > 3 * model.linear_evidence_.standard_error
 
 
 def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_strong() -> None:
