@@ -137,12 +137,13 @@ class GaussianSample:
     def select(self, is_kept: Tensor) -> "GaussianSample":
         """Return some data rows, bool by row of the table, and their noise."""
         kept = is_kept[self.owner]
+        used, pattern = torch.unique(self.pattern[kept], return_inverse=True)
         return GaussianSample(
             self.values[kept],
             self.log_noise[kept],
             self.owner[kept],
-            self.pattern[kept],
-            self.patterns,
+            pattern,
+            self.patterns[used],
         )
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
