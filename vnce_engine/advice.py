@@ -60,9 +60,10 @@ def strong_dependence(
     """
     values, observed = observations.values.numpy(), observations.observed.numpy()
     counts = observed.sum(axis=0)
-    square = np.square(values, where=observed, out=np.zeros_like(values)).sum(axis=0) / counts
     mean = values.sum(axis=0, where=observed) / counts
-    spread = np.sqrt(square - mean**2 if has_linear else square)
+    # About the mean before squaring: of a column far from zero nothing would be left after it.
+    deviations = np.where(observed, values - mean if has_linear else values, 0.0)
+    spread = np.sqrt(np.square(deviations).sum(axis=0) / counts)
     sizes = np.abs(precision) * np.outer(spread, spread)
     np.fill_diagonal(sizes, 0.0)
     i, j = sorted(int(k) for k in np.unravel_index(np.argmax(sizes), sizes.shape))
@@ -262,6 +263,9 @@ class Advice:
             return _joined('Try `linear="free"`.', subtract)
         return subtract
 
+    def _on_missing_linear(self, _: FitWarning) -> str:
+        return 'Try `linear="auto"`, or `linear="free"`.'
+
 
 _LEAVE_OUT = "Leave out columns that are nearly functions of others."
 _ADVICE: Mapping[str, Callable[[Advice, FitWarning], str]] = {
@@ -278,6 +282,7 @@ _ADVICE: Mapping[str, Callable[[Advice, FitWarning], str]] = {
     "half-samples-failed": Advice._on_half_samples,
     "missing-cells-not-modelled": Advice._on_filled,
     "far-from-zero-column": Advice._on_far,
+    "linear-term-needed": Advice._on_missing_linear,
 }
 
 

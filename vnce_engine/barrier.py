@@ -56,7 +56,7 @@ class BarrierCurvature:
         With E the slope of K in such an entry it is weight tr(E K⁻¹ E' K⁻¹).
         """
         inverse = pad(self.inverse, (0, 1, 0, 1))
-        i, j = upper_triangle(len(inverse))
+        i, j = upper_triangle(len(inverse), inverse.device)
         products = inverse[i][:, i] * inverse[j][:, j] + inverse[i][:, j] * inverse[j][:, i]
         share = torch.where(i == j, 0.5, 1.0).to(inverse.dtype)
         return products * torch.outer(share, share) * (2 * self.weight)

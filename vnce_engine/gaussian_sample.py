@@ -117,18 +117,18 @@ class GaussianSample:
         posterior = _Posterior.of(augmented, self.patterns)
         size = len(augmented) * (len(augmented) + 1) // 2
         total = augmented.new_zeros(size, size)
-        i, j = upper_triangle(len(augmented))
+        i, j = upper_triangle(len(augmented), augmented.device)
         spread = pad(posterior.covariance, (0, 1, 0, 1))[:, i, j]
         spread[:, i == j] *= 0.5
         kept = min(round(self.nu), _CURVATURE_NOISE_RATIO)
-        weight = torch.full((1 + kept,), self.nu / kept, dtype=augmented.dtype)
+        weight = augmented.new_full((1 + kept,), self.nu / kept)
         weight[0] = 1.0
         for rows in self._blocks():
             pattern = self.pattern[rows]
             completed = posterior.completed(self.values[rows, : 1 + kept], pattern)
             log_ratio = posterior.log_phi(completed, pattern) - self.log_noise[rows, : 1 + kept]
             probability = torch.sigmoid(log_ratio - math.log(self.nu))
-            weights = probability * (1 - probability) * weight.to(probability.device)
+            weights = probability * (1 - probability) * weight
             of_rows = statistics(completed.flatten(0, 1).mT)
             means = of_rows - spread[pattern].repeat_interleave(1 + kept, dim=0).mT
             total.addmm_(means * weights.flatten(), means.mT)

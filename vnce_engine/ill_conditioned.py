@@ -60,7 +60,7 @@ def mixed_chains(
     warnings.warn(
         f"after {_MOST_BURN_INS * burn_in} sweeps chains with different starts still differ in "
         f"column {worst} (counted from 0), by {apart[worst]:.1f} standard errors of its mean: the "
-        f"rows do not have the density asked for. Try a larger `burn_in`, such as {10 * burn_in}",
+        f"rows do not have the density asked for. Try `burn_in={10 * burn_in}`.",
         SamplingWarning,
         stacklevel=3,
     )

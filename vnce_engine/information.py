@@ -13,33 +13,33 @@ from torch import Tensor
 
 def statistics(rows: Tensor) -> Tensor:
     """Return t (p, b) of rows (d + 1, b)."""
-    i, j = upper_triangle(len(rows))
+    i, j = upper_triangle(len(rows), rows.device)
     products = rows[i] * rows[j]
     products[i == j] *= 0.5
     return products.neg_()
 
 
-def upper_triangle(size: int) -> tuple[Tensor, Tensor]:
-    """Return the row and column (p,) of each entry of theta."""
-    i, j = torch.triu_indices(size, size)
+def upper_triangle(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return the row and column (p,) of each entry of theta, A having `size` lines."""
+    i, j = torch.triu_indices(size, size, device=device)
     return i, j
 
 
 def to_theta(symmetric: Tensor) -> Tensor:
     """Return the p entries of a symmetric (d + 1, d + 1) matrix."""
-    i, j = upper_triangle(len(symmetric))
+    i, j = upper_triangle(len(symmetric), symmetric.device)
     return symmetric[i, j]
 
 
 def to_slope(gradient: Tensor) -> Tensor:
     """Return the slope in theta (p,) of a gradient under tr(A B): a pair has two entries."""
-    i, j = upper_triangle(len(gradient))
+    i, j = upper_triangle(len(gradient), gradient.device)
     return gradient[i, j] * (2.0 - (i == j).to(gradient.dtype))
 
 
 def to_matrix(theta: Tensor, size: int) -> Tensor:
     """Return the symmetric (size, size) matrix of p entries."""
-    i, j = upper_triangle(size)
+    i, j = upper_triangle(size, theta.device)
     matrix = theta.new_empty(size, size)
     matrix[i, j] = theta
     matrix[j, i] = theta

@@ -267,7 +267,7 @@ class PenaltyCurvature:
     def matrix(self) -> Tensor:
         """Return it (p, p) for all entries of A, also h and c; see `information.py`."""
         d = len(self.inverse_k0)
-        i, j = upper_triangle(d + 1)
+        i, j = upper_triangle(d + 1, self.inverse_k0.device)
         of_pair = (i < j) & (j < d)
         pairs = torch.where(of_pair, 2 * pad(self.pair_weights, (0, 1, 0, 1))[i, j], 0.0)
         matrix = torch.diag(pairs)
@@ -294,12 +294,13 @@ class PenaltyCurvature:
 
 def _robust_centre(values: Tensor) -> Tensor:
     """Return the centre of `values` (d,) by the diagonal's penalty, from their median on."""
-    centre = values.detach().median()
-    values = values.detach()
+    centre = values.median()
     for _ in range(_MOST_MEANS):
         weights = 1 / (1 + ((values - centre) / DIAGONAL_LOG_SCALE).square())
         moved = weights @ values / weights.sum()
-        if abs(float(moved - centre)) <= _CENTRE_TOLERANCE * abs(float(moved)):
+        if float((moved - centre).detach().abs()) <= _CENTRE_TOLERANCE * float(
+            moved.detach().abs()
+        ):
             return moved
         centre = moved
     return centre

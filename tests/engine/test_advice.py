@@ -191,6 +191,7 @@ WITHOUT_OPTIONS = {
     "collinear-columns",
     "linearly-dependent",
     "pair-never-observed",
+    "pairs-without-inclusion",
 }
 # Tested by a table of its own: it is the table that says which transform helps.
 HEAVY = "heavy-tailed-column"

@@ -321,7 +321,6 @@ def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: 
         ({"noise_scale": 1e-300}, "`noise_scale` must be a number from 0.001 to 1000, got 1e-300"),
         ({"noise_scale": 1e300}, "`noise_scale` must be a number from 0.001 to 1000"),
         ({"noise_scale": np.inf}, "`noise_scale` must be a number from 0.001 to 1000, got inf"),
-        ({"positive_definite": "yes"}, "`positive_definite` must be one of"),
         ({"selection": "aic"}, "`selection` must be one of"),
         ({"ebic_gamma": 1.5}, "`ebic_gamma` must be a number from 0 to 1"),
         ({"n_subsamples": 7}, "`n_subsamples` must be an even number"),

@@ -14,12 +14,13 @@ from torch.nn.functional import logsigmoid
 from torch.special import ndtri
 
 from vnce_engine.blocks import Block
-from vnce_engine.gibbs import FloatArray, sample_truncated_gaussian
+from vnce_engine.gibbs import FloatArray
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.observations import Observations
 from vnce_engine.posterior import complete
 from vnce_engine.progress import Progress
 from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks
+from vnce_engine.simulate import sample_truncated_gaussian
 
 # Standard errors within which a Monte-Carlo mean must be.
 MULTIPLE = 5

@@ -32,7 +32,9 @@ def test_it_inverts_the_curvature_of_normal_rows(has_linear: bool) -> None:
     zero = torch.zeros(3, 3, dtype=torch.float64)
     region = Region(has_linear, torch.zeros(3, dtype=torch.float64))
     is_free = region.estimated()
-    penalty = PenaltyCurvature(zero, 0.0, torch.ones(3, dtype=torch.float64))
+    penalty = PenaltyCurvature(
+        zero, torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
+    )
     curvature = RowCurvature([rows], penalty, is_free)
     direction = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     direction = (direction + direction.mT) * is_free

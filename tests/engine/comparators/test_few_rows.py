@@ -80,9 +80,9 @@ def test_objectives_grow_for_ever_along_what_rows_do_not_span(growth, has_linear
     extended = torch.cat([rows, torch.ones_like(rows[:1])]) if has_linear else rows
     v = torch.linalg.svd(extended.mT).Vh[-1]
     sample = (
-        PseudoLikelihood.of(rows)
+        PseudoLikelihood.of(rows, rows.new_zeros(len(rows)))
         if growth == "logarithmic"
-        else ScoreMatching.of(rows, Weight.CAPPED, Progress(None))
+        else ScoreMatching.of(rows, rows.new_zeros(len(rows)), Weight.CAPPED, Progress(None))
     )
 
     def value(t: float) -> float:

@@ -126,7 +126,7 @@ def test_the_objective_is_the_sum_over_its_cells(kind):
     A = torch.from_numpy(rng.normal(size=(5, 5)))
     A = A @ A.T + torch.eye(5)
     for sample in (
-        PseudoLikelihood.of(rows),
+        PseudoLikelihood.of(rows, rows.new_zeros(len(rows))),
         JudgedScoreMatching.read(rows, kind, Progress(None)),
     ):
         value, _ = sample.terms(A, Progress(None))

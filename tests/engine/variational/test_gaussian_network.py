@@ -263,7 +263,7 @@ def test_the_same_seed_gives_the_same_fit_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"penalty_kind": "lasso"}, "`penalty_kind` must be one of 'adaptive', 'ridge'"),
+        ({"penalty_kind": "lasso"}, "`penalty_kind` must be one of 'auto', 'adaptive', 'ridge'"),
         ({"selection": "ebic"}, "`selection='ebic'` needs `penalty_kind='l1'`"),
         ({"penalties": [1.0], "penalty": None}, "`penalties` needs `penalty='auto'`"),
         ({"noise_scale": 1e300}, "`noise_scale` must be a number from 0.001 to 1000"),
