@@ -60,7 +60,7 @@ def test_chains_that_have_not_mixed_are_a_warning_that_names_what_helps(monkeypa
     # Plain Gibbs sweeps: 64 of them leave (1 - 1e-3)^64 of the start.
     monkeypatch.setattr(ill_conditioned, "_move", lambda *arguments: None)
     K = np.linalg.inv(0.001 * np.eye(20) + 0.999)
-    with pytest.warns(SamplingWarning, match="larger `burn_in`, such as 10"):
+    with pytest.warns(SamplingWarning, match="`burn_in=10`"):
         sample_truncated_gaussian(0.5 * (K + K.T), 250, np.random.default_rng(0), burn_in=1)
 
 
