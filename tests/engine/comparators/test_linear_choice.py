@@ -61,7 +61,7 @@ def test_a_linear_term_that_was_left_out_is_a_warning_that_names_the_columns(est
     fitted = estimator(linear="zero", max_iter=5, random_state=0).fit(X)
     (warning,) = [w for w in fitted.warnings_ if w.code == "linear-term-needed"]
     assert warning.columns == ("column 0", "column 2", "column 3", "column 4")
-    assert "linear='auto'" in warning.message
+    assert '`linear="auto"`' in warning.message
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
