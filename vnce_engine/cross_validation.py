@@ -42,7 +42,9 @@ def cross_validated(
     num_folds = NUM_FOLDS if is_small else _NUM_WIDE_FOLDS
     # The rows' order is that of `canonical.py`, so that each fold has rows of all kinds.
     folds = torch.arange(problem.num_rows, device=augmented.device) % num_folds
-    parts = [problem.sample.select(folds == fold) for fold in range(num_folds)]
+    # A fit that was taken from a checkpoint has not drawn them.
+    sample = problem.sample.completed(augmented)
+    parts = [sample.select(folds == fold) for fold in range(num_folds)]
     if is_small:
         without = _one_step_each(setting, fit, parts, penalty, progress)
     else:
@@ -78,8 +80,8 @@ def _one_step_each(
 ) -> list[Tensor]:
     """Return the estimate without each part, by a step whose equations are solved as a matrix."""
     augmented, region = fit.augmented, setting.region()
-    assert fit.point is not None
-    free = fit.point.is_free()[upper_triangle(len(augmented), augmented.device)].nonzero().flatten()
+    point = Surface(setting.problem.sample, penalty, region).at(augmented, progress)
+    free = point.is_free()[upper_triangle(len(augmented), augmented.device)].nonzero().flatten()
     gradients = [part.terms(augmented, progress)[1] for part in parts]
     curvatures = [part.information(augmented) for part in parts]
     gradient, curvature = torch.stack(gradients).sum(dim=0), torch.stack(curvatures).sum(dim=0)

@@ -13,7 +13,7 @@ from vnce_engine.information import statistics
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
 from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyCurvature
-from vnce_engine.posterior import expected_rows
+from vnce_engine.posterior import complete, expected_rows
 from vnce_engine.progress import Progress
 from vnce_engine.row_curvature import RowCurvature
 from vnce_engine.shelf import Shelf
@@ -107,6 +107,12 @@ class ContrastiveSample:
         """Return the mean of (sum w)² / (k sum w²), w = phi / q; None without missing cells."""
         shares = [_effective_share(block) for block in self.data if block.num_draws > 1]
         return float(torch.cat(shares).mean()) if shares else None
+
+    def completed(self, augmented: Tensor) -> "ContrastiveSample":
+        """Return this sample, its missing cells drawn anew under `augmented`."""
+        for block in self.blocks:
+            complete(block, augmented)
+        return self
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of J_NCE with its noise rows', the draws as they are.
