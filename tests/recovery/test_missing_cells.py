@@ -38,15 +38,14 @@ def recovered_share(seed: int, fraction: float, linear: str) -> float:
 def test_interactions_are_not_flattened_where_many_cells_are_missing(
     fraction: float, linear: str
 ) -> None:
-    """The mean over tables is 1 but for its standard error, taken over the tables.
+    """The mean over tables is within 4 of its standard errors, taken over the tables, of 1.
 
-    Student's t with 7 degrees of freedom is beyond 7.06 once in 10,000 times.
 
     Independent factors for a row's missing cells flattened edges to .90 and .67 where h = 0,
     whatever n.
     """
     shares = np.array([recovered_share(seed, fraction, linear) for seed in range(NUM_TABLES)])
     standard_error = shares.std(ddof=1) / math.sqrt(NUM_TABLES)
-    assert abs(shares.mean() - 1) < 7.06 * standard_error
+    assert abs(shares.mean() - 1) < 4 * standard_error
     # Small enough to tell that.
     assert 4 * standard_error < 0.1
