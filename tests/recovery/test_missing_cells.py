@@ -40,7 +40,6 @@ def test_interactions_are_not_flattened_where_many_cells_are_missing(
 ) -> None:
     """The mean over tables is within 4 of its standard errors, taken over the tables, of 1.
 
-
     Independent factors for a row's missing cells flattened edges to .90 and .67 where h = 0,
     whatever n.
     """
