@@ -34,7 +34,7 @@ from vnce_engine.setting import Setting
 from vnce_engine.stability import StabilityRule, choose_by_stability
 
 AUTO = "auto"
-# log det K has this weight over n: that of two normal rows' likelihood.
+# Where K is about indefinite log det K has this weight over n: that of two normal rows' likelihood.
 BARRIER_ROWS = 1.0
 MAX_CYCLES = 100
 # Noise rows at least, in all: of a short table a few for each data row would leave the choice of a

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vnce_engine.checks import as_array
 
-# Rows that a fit needs at least: fewer cannot be dealt to three folds that each say something.
+# Rows that a fit needs at least: held-out rows of fewer say nothing.
 MIN_ROWS = 6
 # Rows whose passing results are in memory at once.
 _PART_ROWS = 16_384

@@ -60,13 +60,28 @@ def test_an_l1_penalty_is_the_sum_of_absolute_interactions_and_the_diagonal_s_di
     assert value(PenaltyKind.L1) == pytest.approx(PER_ROW * expected, rel=1e-12)
 
 
-def test_the_barrier_is_minus_the_log_determinant_of_so_many_rows_share() -> None:
+def test_the_barrier_compares_k_with_one_that_is_further_from_indefinite() -> None:
     penalty = Penalty(0.0, PenaltyKind.RIDGE, INVERSE_K0, NUM_ROWS, barrier_rows=3.0)
+    determinant = 2 * 1 - 0.3**2
+    shifted = (2 + 16 * 1) * (1 + 16 * 2) - 0.3**2  # K_ii + (1000 / n)² k0_i
     assert float(penalty.value(PRECISION)) == pytest.approx(
-        -3.0 / NUM_ROWS * math.log(2 * 1 - 0.3**2), rel=1e-12
+        3.0 / NUM_ROWS * math.log(shifted / determinant), rel=1e-12
     )
     indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64)
     assert float(penalty.value(indefinite)) == math.inf
+
+
+def test_the_barrier_fades_far_from_an_indefinite_k_and_not_near_it() -> None:
+    num_rows = 50_000  # the shift is 1/2500 of k0
+    barrier = Penalty(0.0, PenaltyKind.RIDGE, INVERSE_K0, num_rows, barrier_rows=1.0)
+    slopes = []
+    for interaction in (0.3, math.sqrt(2) - 1e-9):  # K is singular at the root of 2
+        precision = torch.tensor([[2.0, interaction], [interaction, 1.0]], dtype=torch.float64)
+        of_determinant = -torch.linalg.inv(precision)[0, 1] / num_rows
+        slopes.append(float(barrier.gradient(precision)[0, 1] / of_determinant))
+    far, near = slopes
+    assert 0 < far < 2e-3
+    assert near == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", PenaltyKind)

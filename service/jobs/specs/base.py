@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
 DEFAULT_SEED = 0
-# The engine's own limit: fewer rows cannot be dealt to three folds that each say something.
+# The engine's own limit: held-out rows of fewer say nothing.
 MIN_ROWS = 6
 
 
