@@ -29,7 +29,7 @@ _SMALLEST_CLASSIFICATION = 0.3
 # the mean probability of the wrong class near nu / (1 + nu).
 _SEPARATED_SHARE = 0.5
 _NO_CLASSIFICATION = 0.02
-# Shares of draws that count. Of three draws a third is the least; q is mostly worth .98 of them.
+# A share of draws that count, mostly .98 to 1; a twelfth is the least of twelve draws.
 _SMALLEST_EFFECTIVE_SHARE = 0.5
 
 

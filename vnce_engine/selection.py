@@ -66,9 +66,8 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
     """Fit with and without h; keep h if rows held out gain more than 1.35 SE by it.
 
     A fit that has not converged yields to the other one where that has, unless it is clearly
-    better. The gain is a winsorised
-    mean over rows: on raw tables with heavy tails, the loss of one extreme row may exceed that of
-    all others together, and neither model describes it.
+    better. The gain is a winsorised mean over rows: on raw tables with heavy tails, the loss of one
+    extreme row may exceed that of all others together, and neither model describes it.
     """
     problem = setting.problem
     values, converged = {}, []

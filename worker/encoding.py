@@ -95,8 +95,7 @@ def encode(
         diagnostics=_diagnostics(estimator),
         warnings=[
             *censoring_warnings(censored),
-            *upload_warnings(table_warnings, spec.variables),
-            *_engine_warnings(estimator),
+            *_table_and_engine_warnings(fitted, table_warnings),
             *left_out_warnings(fitted.edges),
         ],
         assumption=_assumption(fitted),
@@ -275,6 +274,19 @@ def upload_warnings(
         ResultWarning(code=warning.code, message=warning.message, columns=warning.columns)
         for warning in warnings
         if used.issuperset(warning.columns)
+    ]
+
+
+def _table_and_engine_warnings(
+    fitted: FittedNetwork, table_warnings: Sequence[DatasetWarning]
+) -> list[ResultWarning]:
+    """Return both; what the upload and the engine both noticed is told once."""
+    of_table = upload_warnings(table_warnings, fitted.spec.variables)
+    told = {(warning.code, frozenset(warning.columns)) for warning in of_table}
+    return of_table + [
+        warning
+        for warning in _engine_warnings(fitted.estimator)
+        if (warning.code, frozenset(warning.columns)) not in told
     ]
 
 

@@ -13,7 +13,7 @@ MIN_ROWS = 6
 
 
 def chosen_seed(wanted: int | None) -> int:
-    """Return the seed that was asked for, or one that is drawn."""
+    """Return the seed that was asked for; a drawn one where it is null."""
     return secrets.randbelow(MAX_SEED + 1) if wanted is None else wanted
 
 

@@ -365,3 +365,20 @@ def test_columns_that_may_be_behind_an_objective_without_end_are_named(
     assert [(item.column, item.message) for item in problem.errors] == [
         (name, "linearly-dependent it is") for name in ("a", "b", "c", "total")
     ]
+
+
+def test_what_the_upload_and_the_engine_both_noticed_is_told_once(
+    make_request: MakeRequest,
+) -> None:
+    rng = np.random.default_rng(2)
+    parts = rng.gamma(3.0, size=(60, 3))
+    table = pa.table([*parts.T, parts[:, 0]], ["a", "b", "c", "again"])
+    columns = ["a", "again"]
+    code = WarningCode.DUPLICATE_COLUMNS
+    noticed = DatasetWarning(code=code, message="as uploaded", columns=columns, rows=[])
+    for odd, message in ([noticed], "as uploaded"), ([], "Equal wherever both are observed"):
+        request = replace(make_request(table), table_warnings=odd)
+        warnings = estimate(request, ignore).document.warnings
+        (told,) = (warning for warning in warnings if warning.code == code)
+        assert told.message.startswith(message)
+        assert told.columns == columns
