@@ -15,7 +15,7 @@ from vnce_engine.penalty import PenaltyKind
 from vnce_engine.result import FitResult, FitStatus, FitWarning, path_of_the_chosen
 from vnce_engine.transforms import Transform
 
-# What a penalty without a present strength is to begin with: the middle of the usual grid.
+# What a penalty without a present strength is to begin with, one of the usual grid.
 _FIRST_STRENGTH = 1.0
 # Two steps of the usual grid; beyond the end of a path ten times as far.
 _FACTOR = 3.0

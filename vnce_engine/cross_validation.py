@@ -39,8 +39,8 @@ def cross_validated(
     problem, augmented = setting.problem, fit.augmented
     size = len(augmented)
     is_small = size * (size + 1) // 2 <= _MOST_PARAMETERS
-    num_folds = NUM_FOLDS if is_small else _NUM_WIDE_FOLDS
-    # The rows' order is that of `canonical.py`, so that each fold has rows of all kinds.
+    num_folds = min(NUM_FOLDS if is_small else _NUM_WIDE_FOLDS, problem.num_rows)
+    # The rows are in an order of their contents, so that each fold has rows of all kinds.
     folds = torch.arange(problem.num_rows, device=augmented.device) % num_folds
     # A fit that was taken from a checkpoint has not drawn them.
     sample = problem.sample.completed(augmented)
@@ -106,7 +106,12 @@ def _solution(matrix: Tensor, slope: Tensor, free: Tensor) -> Tensor:
 
 
 def _moved(augmented: Tensor, step: Tensor, region: Region) -> Tensor:
-    """Return the end of a step, or of the first of ever shorter ones that is in the region."""
+    """Return the end of a step, or of the first of ever shorter ones that is in the region.
+
+    NaN where the step is.
+    """
+    if step.isnan().any():
+        return torch.full_like(augmented, torch.nan)
     for _ in range(_MAX_HALVINGS):
         moved = region.project(augmented + step)
         if region.contains(moved):

@@ -26,10 +26,10 @@ from vnce_engine.surface import Surface, SurfacePoint
 _STALE = 0.05
 _STALE_IN_LOOSE_RUNS = 0.1
 _LOOSE_TOLERANCE = 1e-2
-# Nats a row that the objective may fall from one cycle's start to the next's, q having followed. An
+# Nats a row that the objective may fall from one cycle's start to the next's, drawn anew. An
 # E-step lowers it a little; where it lowers it much, the M-step went where its draws say nothing.
 _LARGEST_FALL = 0.1
-# Half-way retreats in a row; after them the fall is q's own, and cycles go on from there.
+# Half-way retreats in a row; after them the fall is the draws' own, and cycles go on from there.
 _MAX_RETREATS = 5
 # A cycle has settled the parameters too if its step is shorter than this many standard errors of
 # theirs for each unit of the tolerance, in root mean square, and than this many in any case: new
@@ -161,10 +161,7 @@ class Cycles:
         return FitStatus.MAX_ITERATIONS
 
     def _retreat(self, accepted: Tensor) -> None:
-        """Go half-way back to the last point that the draws could follow, and draw noise anew.
-
-        Where K was indefinite the weights of noise draws are no numbers.
-        """
+        """Go half-way back to the last point that the draws could follow, and draw noise anew."""
         self._acceleration.restart()
         self._noise_at = None
         self._next = self.augmented = 0.5 * (accepted + self._next)

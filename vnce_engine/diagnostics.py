@@ -150,7 +150,7 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
             FitWarning(
                 "uneven-latent-draws",
                 f"Draws of missing cells are worth only {share:.0%} of their number: the "
-                "distribution fitted to them is far from the model's.",
+                "distribution that they come from is far from the model's.",
             )
         )
     return warnings

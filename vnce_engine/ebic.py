@@ -10,8 +10,8 @@ and Pyke, 1979): twice its logarithm is chi-squared if the smaller graph is true
 
 with J the objective of a fit without a penalty to the graph E, n the number of data rows (however
 many noise rows there are, the data carry no more information than theirs) and the term in gamma
-for the number of graphs of each size (Foygel and Drton, 2010). With missing cells J is the VNCE
-bound, and the criterion as good as the bound is tight.
+for the number of graphs of each size (Foygel and Drton, 2010). With missing cells J is VNCE's,
+very nearly that of NCE (see `posterior.py`).
 """
 
 import math

@@ -93,12 +93,11 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         )
 
     def with_at_most(self, num_rows: int) -> "GaussianProblem":
-        """Return the problem of so many of the rows, taken at random, in the same units."""
+        """Return the problem of so many rows, drawn at random, in their order and units."""
         if self.num_rows <= num_rows:
             return self
-        rows = torch.randperm(self.num_rows, generator=self.generator)[:num_rows].to(
-            self.scale.device
-        )
+        drawn = torch.randperm(self.num_rows, generator=self.generator)[:num_rows]
+        rows = drawn.sort().values.to(self.scale.device)
         whole = self.observations
         patterns, pattern = torch.unique(
             self.patterns[self.pattern[rows]], dim=0, return_inverse=True

@@ -25,12 +25,6 @@ def upper_triangle(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return i, j
 
 
-def to_theta(symmetric: Tensor) -> Tensor:
-    """Return the p entries of a symmetric (d + 1, d + 1) matrix."""
-    i, j = upper_triangle(len(symmetric), symmetric.device)
-    return symmetric[i, j]
-
-
 def to_slope(gradient: Tensor) -> Tensor:
     """Return the slope in theta (p,) of a gradient under tr(A B): a pair has two entries."""
     i, j = upper_triangle(len(gradient), gradient.device)

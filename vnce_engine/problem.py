@@ -92,12 +92,11 @@ class Problem(PreparedTable[ContrastiveSample]):
         return _sample(observations, rows, self.noise, noise_ratio, self.points, self.generator)
 
     def with_at_most(self, num_rows: int) -> "Problem":
-        """Return the problem of so many of the rows, taken at random, in the same units."""
+        """Return the problem of so many rows, drawn at random, in their order and units."""
         if self.num_rows <= num_rows:
             return self
-        rows = torch.randperm(self.num_rows, generator=self.generator)[:num_rows].to(
-            self.scale.device
-        )
+        drawn = torch.randperm(self.num_rows, generator=self.generator)[:num_rows]
+        rows = drawn.sort().values.to(self.scale.device)
         whole = self.observations
         part = Observations(whole.values[rows], whole.observed[rows])
         rows = torch.arange(num_rows, device=self.scale.device)

@@ -15,8 +15,8 @@ _AT_FLOOR = 1 + 1e-12
 class Region:
     """Symmetric matrices A = [[K, -h], [-hᵀ, 2c]] with h free or zero and every K_ii >= floor.
 
-    The floor is above 0: q's variance is 1 / K_ii, and a column with tails heavier than any
-    truncated normal's would send its K_ii to 0 and beyond.
+    The floor is above 0: a missing cell's variance is about 1 / K_ii, and a column with tails
+    heavier than any truncated normal's would send its K_ii to 0 and beyond.
     """
 
     has_linear: bool

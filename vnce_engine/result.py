@@ -176,8 +176,8 @@ class FitResult:
     penalty: float | None
     """Strength of the penalty in the objective that K maximises; None without one. It need not be
     the one that `penalty_path` has for chosen: to a graph, by "ebic" or "stability", K is fitted
-    without a penalty (with a weak ridge where rows are few), and where no interaction stands out
-    with a centred ridge."""
+    without a penalty (with a weak ridge where rows are few), and held-out rows choose a mean of
+    the strengths that do about as well."""
     penalty_path: tuple[PenaltyStep, ...]
     linear_choice: str
     linear_evidence: LinearEvidence | None

@@ -259,5 +259,10 @@ def _winsorised_mean(differences: Tensor) -> tuple[float, float]:
 
 
 def _mean_and_error(differences: Tensor) -> tuple[float, float]:
-    """Return the mean of row-wise differences (n,), and its standard error."""
-    return float(differences.mean()), float(differences.std() / math.sqrt(len(differences)))
+    """Return the mean of row-wise differences (n,), and its standard error.
+
+    An infinite mean, where only one of two models has a finite objective, is certain.
+    """
+    mean = float(differences.mean())
+    error = float(differences.std() / math.sqrt(len(differences)))
+    return mean, 0.0 if math.isinf(mean) else error
