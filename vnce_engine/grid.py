@@ -13,10 +13,11 @@ from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.setting import Setting
 
-# From strong to weak, about 1.8-fold steps; for penalties that leave no exact zeros. For a longer
-# table it starts at a strength as many times as strong: what removes the traces that noise leaves
-# of absent interactions has to keep up with the weight of the rows.
-_STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1)
+# From strong to weak, about 1.8-fold steps; for penalties that leave no exact zeros. Mostly a path
+# ends before .1; strongly dependent columns want the weakest. For a longer table it starts at a
+# strength as many times as strong: what removes the traces that noise leaves of absent interactions
+# has to keep up with the weight of the rows.
+_STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1, 0.055, 0.03, 0.017, 0.01)
 # A centred ridge's held-out objective hardly varies with its strength; from stronger ones edges
 # were ranked worse (hubs with 30 % missing: AUC .78 at 3, .76 at 10).
 _CENTRED_STRENGTHS = (3.0, 1.7, 1.0)
@@ -41,7 +42,7 @@ def strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, 
         case PenaltyKind.CENTRED_RIDGE:
             return _CENTRED_STRENGTHS
         case PenaltyKind.ADAPTIVE | PenaltyKind.RIDGE:
-            return _stretched(_STRENGTHS, setting.problem.num_rows)
+            return _stretched(_safe(_STRENGTHS, setting), setting.problem.num_rows)
         case _:
             assert_never(setting.kind)
 
@@ -54,6 +55,14 @@ def _stretched(grid: Sequence[float], num_rows: int) -> tuple[float, ...]:
     return tuple(longer)
 
 
+def _safe(grid: Sequence[float], setting: Setting[RowSampleT]) -> tuple[float, ...]:
+    """Return the strengths that keep a fit with as many parameters as rows from running away."""
+    if num_parameters(setting.problem.num_columns) < setting.problem.num_rows:
+        return tuple(grid)
+    weakest = weakest_safe_strength(setting.kind)
+    return tuple(strength for strength in grid if strength >= weakest) or (weakest,)
+
+
 def _l1_strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, ...]:
     progress.enter_part(0.0, _PROGRESS)
     strongest = float(
@@ -64,10 +73,7 @@ def _l1_strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[flo
     problem = setting.problem
     share = min(_L1_LARGEST_SHARE, _L1_SHARE / math.sqrt(problem.num_rows))
     grid = [strongest * share ** (step / (_L1_STEPS - 1)) for step in range(_L1_STEPS)]
-    if num_parameters(problem.num_columns) >= problem.num_rows:
-        weakest = weakest_safe_strength(PenaltyKind.L1)
-        grid = [strength for strength in grid if strength >= weakest] or [weakest]
-    return tuple(grid)
+    return _safe(grid, setting)
 
 
 def strongest_l1(setting: Setting[RowSampleT], progress: Progress) -> float:

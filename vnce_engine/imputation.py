@@ -9,13 +9,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine import truncated_normal
-from vnce_engine.blocks import BLOCK_WIDTH
+from vnce_engine.barrier import is_positive_definite
+from vnce_engine.blocks import BLOCK_WIDTH, Block
 from vnce_engine.cell_means import TruncatedCells
 from vnce_engine.mean_field import IncompleteRows, sweep
 from vnce_engine.model import TruncatedGaussian
+from vnce_engine.noise import sobol_stream
 from vnce_engine.observations import Observations
+from vnce_engine.posterior import complete
 from vnce_engine.transforms import Transform
 
+# Draws of a row's missing cells. The same uniforms serve every row, so that what a row is filled
+# with depends on no other.
+_NUM_DRAWS = 128
+_ROWS = 256
 # Sweeps until the means of q settle to this share of themselves, or of so many of the column's
 # standard deviations given the others where they are more, or this many.
 _TOLERANCE = 1e-8
@@ -26,26 +33,75 @@ _MAX_SWEEPS = 200
 def impute(
     model: TruncatedGaussian, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
 ) -> NDArray[np.float64]:
-    """Return X (n, d) with every NaN replaced by its mean under q, on X's own scale.
+    """Return X (n, d) with every NaN replaced by its conditional mean, on X's own scale.
 
-    `model` and `ceiling` (d,), see `mean_field.ceiling`, are of the transformed columns. q is the
-    model's mean-field approximation given the observed cells of a row, which may be none. Observed
-    cells are returned as they are, to the last bit.
+    `model` and `ceiling` (d,), see `mean_field.ceiling`, are of the transformed columns. The mean
+    is the model's given the observed cells of the row, which may be none: exact where one cell is
+    missing, by draws of the others where there are more, and by a mean-field approximation if K is
+    not positive definite. Observed cells are returned as they are, to the last bit.
     """
     observations = Observations.from_array(transform.forward(X))
     filled = np.array(X, dtype=np.float64)
-    for cells in missing_cells(model, observations, ceiling):
+    if is_positive_definite(model.precision):
+        parts = _given_draws(model, observations)
+    else:
+        parts = missing_cells(model, observations, ceiling)
+    for cells in parts:
         means = transform.mean_before(cells.distribution)
-        filled[cells.row.numpy(), cells.coordinate.numpy()] = means
+        filled[cells.row.numpy(), cells.coordinate.numpy()] = np.average(
+            np.atleast_2d(means), axis=0, weights=cells.weight
+        )
     return filled
 
 
 class MissingCells(NamedTuple):
-    """Some missing cells (p,) of a table, and q."""
+    """Some missing cells (p,) of a table, and what they are given the rest of their row."""
 
     row: Tensor
     coordinate: Tensor
     distribution: TruncatedCells
+    """(p,), or (k, p) given each of k draws of the row's other missing cells."""
+    weight: Tensor | None = None
+    """(k, p) of the draws; None where there is one distribution."""
+
+
+def _given_draws(model: TruncatedGaussian, observations: Observations) -> Iterator[MissingCells]:
+    """Yield the exact conditional distributions given draws of all other missing cells, in parts.
+
+    Their mean varies less than that of the draws themselves (Rao-Blackwell).
+    """
+    scale = model.precision.diagonal().rsqrt()
+    augmented = model.with_columns_scaled(1 / scale).augmented()
+    num_columns = observations.num_columns
+    uniforms = sobol_stream(num_columns, 0)(_NUM_DRAWS).unsqueeze(1)
+    num_missing = (~observations.observed).sum(dim=1)
+    # Rows with as many missing cells together, as those of a block take as many steps.
+    order = num_missing.argsort(stable=True)[(num_missing == 0).sum() :]
+    for rows in order.split(_ROWS):
+        block = Block.of_rows(
+            observations.values[rows] / scale,
+            observations.observed[rows],
+            is_noise=False,
+            uniforms=uniforms.expand(-1, len(rows), -1),
+            owner=rows,
+            log_noise=torch.zeros(len(rows), dtype=scale.dtype),
+        )
+        complete(block, augmented)
+        columns = block.missing.long()
+        # With K_ii scaled to 1 the parent mean of a cell is itself less its row's product with A.
+        pull = (augmented @ block.flat_draws).view_as(block.draws)
+        index = columns.unsqueeze(1).expand(-1, block.num_draws, -1)
+        mu = (block.draws - pull).gather(0, index)  # (m, k, o)
+        is_cell = columns < num_columns
+        weight = block.draw_weight.expand_as(mu)
+        coordinate = columns[is_cell]
+        unit = scale[coordinate]
+        yield MissingCells(
+            rows.expand_as(columns)[is_cell],
+            coordinate,
+            TruncatedCells(unit * mu.movedim(1, 0)[:, is_cell], unit),
+            weight.movedim(1, 0)[:, is_cell],
+        )
 
 
 def missing_cells(

@@ -37,12 +37,13 @@ _KIND_STANDARD_ERRORS = 3.0
 # Strengths count for the choice as exp(-2 (gap / standard error)²) of their gap to the best one:
 # half a standard error below it .6, two below it nothing.
 _WEIGHT_OF_SQUARE = 2.0
-# The path ends after this many falls in a row of the held-out objective, or where that is so many
-# standard errors below the best.
+# The path ends where the held-out objective is so many standard errors below its best, or fewer
+# after as many falls in a row: it may fall before true interactions leave the neighbourhood of
+# zero, all at once, and then rises by far more (of iris, by 1.7 and then up by 20).
+_LOST = 3.0
 _FALLS = 2
-_LOST = 1.5
-# But not before this strength of an adaptive penalty: the objective may fall a little before true
-# interactions leave the neighbourhood of zero, all at once, and it rises by far more.
+_LOST_AFTER_FALLS = 1.5
+# And not before this strength of an adaptive penalty.
 _ALWAYS_REACHED = 0.4
 # Fits that only compare are followed less far than the final one: further cycles move all of them
 # alike, and took half as long again without better choices.
@@ -221,28 +222,21 @@ def _follow(
         )
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]
-        is_over = _has_fallen(with_edges) or _has_lost(with_edges)
+        is_over = _is_lost(with_edges)
         if is_over and not (setting.kind is PenaltyKind.ADAPTIVE and strength > _ALWAYS_REACHED):
             break
     return _Path(setting.kind, strengths, values, points, has_converged)
 
 
-def _has_fallen(values: Sequence[Tensor]) -> bool:
-    """Return whether the last values of the path fell, one after the other."""
-    recent = [float(value.sum()) for value in values[-_FALLS - 1 :]]
-    return len(recent) > _FALLS and all(b < a for a, b in pairwise(recent))
-
-
-def _has_lost(values: Sequence[Tensor]) -> bool:
-    """Return whether the last value of the path is too far below its best to be chosen.
-
-    In 52 paths followed to their end none rose to a new best after that.
-    """
+def _is_lost(values: Sequence[Tensor]) -> bool:
+    """Return whether the last value of a path is too far below its best to go on."""
     if not values:
         return False
     best = max(values, key=lambda value: float(value.sum()))
     gap, error = _mean_and_error(best - values[-1])
-    return gap > _LOST * error
+    recent = [float(value.sum()) for value in values[-_FALLS - 1 :]]
+    falls = len(recent) > _FALLS and all(after < before for before, after in pairwise(recent))
+    return gap > (_LOST_AFTER_FALLS if falls else _LOST) * error
 
 
 def _winsorised_mean(differences: Tensor) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from vnce_engine.observations import Observations
 from vnce_engine.penalty import PenaltyKind
 from vnce_engine.problem import Problem
 from vnce_engine.progress import Progress
-from vnce_engine.selection import _has_fallen, _has_lost, _Path, _winsorised_mean, choose_linear
+from vnce_engine.selection import _is_lost, _Path, _winsorised_mean, choose_linear
 from vnce_engine.setting import Setting
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -123,33 +123,28 @@ def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_stron
 
 
 @pytest.mark.parametrize(
-    ("means", "has_fallen"),
+    ("means", "is_lost"),
     [
-        ([-3.0], False),
-        ([-3.0, -2.0, -1.0], False),
-        ([-3.0, -2.0, -2.5], False),
-        ([-3.0, -2.0, -2.5, -2.4], False),
-        ([-3.0, -2.0, -2.5, -2.6], True),
-        ([-2.0, -2.1, -2.2], True),
+        ([], False),
+        ([0.0], False),
+        ([-9.0, 0.0], False),
+        # One fall ends it beyond three standard errors, two in a row beyond one and a half.
+        ([0.0, -2.9], False),
+        ([0.0, -3.1], True),
+        ([0.0, -0.7, -1.4], False),
+        ([0.0, -0.8, -1.6], True),
+        ([0.0, -1.7, -1.6], False),
+        ([0.0, -2.0, -1.0, -2.0], False),
     ],
 )
-def test_the_path_ends_after_two_falls_in_a_row(means: list[float], has_fallen: bool) -> None:
-    assert _has_fallen([torch.full((5,), mean) for mean in means]) == has_fallen
-
-
-def test_the_path_ends_where_the_last_strength_is_too_far_below_the_best_to_be_chosen() -> None:
-    best = torch.zeros(200, dtype=torch.float64)
-    # Differences of mean `loss` and of standard error 1.
+def test_a_path_ends_where_the_last_strength_is_too_far_below_the_best(
+    means: list[float], is_lost: bool
+) -> None:
+    # Gaps to the best have a standard error of 1.
     spread = torch.linspace(-1, 1, 200, dtype=torch.float64)
     spread *= 200**0.5 / spread.std()
-
-    def lost(loss: float) -> bool:
-        return _has_lost([best, best - spread - loss])
-
-    assert not _has_lost([])
-    assert not _has_lost([best - 3, best])
-    assert not lost(1.4)
-    assert lost(1.6)
+    values = [mean + (0 if mean == max(means) else 1) * spread for mean in means]
+    assert _is_lost(values) == is_lost
 
 
 def test_a_path_does_not_end_where_no_edge_has_come_in_yet() -> None:
