@@ -48,9 +48,9 @@ def impute(
         parts = missing_cells(model, observations, ceiling)
     for cells in parts:
         means = transform.mean_before(cells.distribution)
-        filled[cells.row.numpy(), cells.coordinate.numpy()] = np.average(
-            np.atleast_2d(means), axis=0, weights=cells.weight
-        )
+        if cells.weight is not None:
+            means = (cells.weight.numpy() * means).sum(axis=0)
+        filled[cells.row.numpy(), cells.coordinate.numpy()] = means
     return filled
 
 
@@ -62,7 +62,7 @@ class MissingCells(NamedTuple):
     distribution: TruncatedCells
     """(p,), or (k, p) given each of k draws of the row's other missing cells."""
     weight: Tensor | None = None
-    """(k, p) of the draws; None where there is one distribution."""
+    """(k, p) of the draws, adding up to 1; None where there is one distribution."""
 
 
 def _given_draws(model: TruncatedGaussian, observations: Observations) -> Iterator[MissingCells]:

@@ -263,6 +263,9 @@ class GaussianEM(GaussianComparator):
             progress=progress,
             span=(0.0, 1.0 if self.penalty is None else _EM_SHARE),
         )
+        if self.penalty is not None and em.status is FitStatus.NON_FINITE:
+            # Missing cells can make the covariance singular also where there are rows enough.
+            return self._penalised(table, rng, progress, _EM_SHARE)
         if self.penalty is None or em.status not in _USABLE:
             return _Fit(em, em.status, None)
         try:
@@ -276,13 +279,17 @@ class GaussianEM(GaussianComparator):
         return _Fit(em, em.status, choice)
 
     def _penalised(
-        self, table: StandardisedTable, rng: np.random.Generator, progress: Progress
+        self,
+        table: StandardisedTable,
+        rng: np.random.Generator,
+        progress: Progress,
+        share_done: float = 0.0,
     ) -> _Fit:
         """Return the fit of EM with a lasso for its M-step."""
         path = PenalisedPath(table, self._max_iterations(), self.tol)
         status = FitStatus.NON_FINITE
         try:
-            progress.enter("penalty", 0.0, 1.0)
+            progress.enter("penalty", share_done, 1.0)
             choice = self._choose(path, table, rng, progress)
             return _Fit(choice.fit.em, choice.fit.em.status, choice)
         except FitCancelledError:

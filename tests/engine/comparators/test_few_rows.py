@@ -165,3 +165,14 @@ def test_a_fit_that_is_cancelled_has_independent_columns():
     fitted = GaussianEM(penalty="cv").fit(table(8), on_step=lambda step: True)
     assert fitted.status_ is FitStatus.CANCELLED
     assert (fitted.precision_ == np.diag(np.diag(fitted.precision_))).all()
+
+
+@pytest.mark.parametrize("penalty", ["ebic", "cv", 0.3])
+def test_a_covariance_that_missing_cells_make_singular_has_a_lasso(penalty):
+    # Rows are more than columns, but EM without a penalty runs to a singular covariance.
+    X = mask_completely_at_random(table(20), 0.3, np.random.default_rng(1))
+    assert GaussianEM().fit(X).status_ is FitStatus.NON_FINITE
+    fitted = GaussianEM(penalty=penalty, random_state=0).fit(X)
+    assert fitted.converged_
+    above = fitted.partial_correlation_[np.triu_indices(NUM_COLUMNS, k=1)]
+    assert np.abs(above).max() < 0.9
