@@ -144,7 +144,7 @@ def may_warn(estimator: Any, options: Mapping[str, object], code: str) -> bool:
             return options.get("selection") == "stability"
         case "missing-cells-not-modelled":
             return "imputation" in options
-        case "far-from-zero-column":
+        case "far-from-zero-column" | "linear-term-needed":
             return "linear" in options
         case "step-size-too-large":
             is_stochastic: bool = "step_size" in options and options.get("method") != "natural"
