@@ -263,7 +263,8 @@ class GaussianEM(GaussianComparator):
             progress=progress,
             span=(0.0, 1.0 if self.penalty is None else _EM_SHARE),
         )
-        if self.penalty is not None and em.status is FitStatus.NON_FINITE:
+        is_incomplete = bool(np.isnan(table.X).any())
+        if self.penalty is not None and is_incomplete and em.status is FitStatus.NON_FINITE:
             # Missing cells can make the covariance singular also where there are rows enough.
             return self._penalised(table, rng, progress, _EM_SHARE)
         if self.penalty is None or em.status not in _USABLE:
