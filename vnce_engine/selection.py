@@ -248,6 +248,8 @@ def _winsorised_mean(differences: Tensor) -> tuple[float, float]:
     """
     levels = [_WINSORISED_SHARE, 1 - _WINSORISED_SHARE]
     low, high = torch.quantile(differences, differences.new_tensor(levels))
+    if not bool(torch.isfinite(low + high)):
+        return _mean_and_error(differences)
     mean, error = _mean_and_error(differences.clamp(low, high))
     return mean, error / (1 - 2 * _WINSORISED_SHARE)
 

@@ -57,7 +57,7 @@ def test_units_and_origins_do_not_change_the_order() -> None:
     assert torch.equal(again[1], columns)
 
 
-def test_the_order_is_that_of_the_cells_alone() -> None:
+def test_every_row_and_column_is_there_once() -> None:
     X = skewed(np.random.default_rng(2))
     rows, columns = canonical_order(Observations.from_array(X))
     assert sorted(rows.tolist()) == list(range(200))

@@ -68,7 +68,8 @@ def test_a_fit_is_the_same_on_another_device(name: str, device: Any) -> None:
 def test_a_fit_that_was_interrupted_goes_on_on_another_device(device: Any) -> None:
     # A fit that is cut short may be given one cycle more when it goes on.
     options = replace(OPTIONS["all chosen"], max_cycles=100)
-    # They plainly need h: at 0 the gain is at its limit, which the last digits then decide.
+    # h gains 1.7 standard errors here, where 1.35 are asked for. Tables at 0 gain 1.39, which what
+    # is left of a tolerance may turn.
     table = observations(lowest=1.0)
     stored: list[bytes] = []
     whole = fit(table, options, 0, lambda step: stored.append(step.journal.dump()))

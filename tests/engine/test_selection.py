@@ -197,6 +197,13 @@ def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_te
     assert choose_linear(setting, Progress(None))[0] == choice
 
 
+def test_an_infinite_objective_is_certainly_worse() -> None:
+    best = torch.zeros(20, dtype=torch.float64)
+    assert _is_lost([best, torch.full_like(best, -torch.inf)])
+    gain, error = _winsorised_mean(best - torch.full_like(best, -torch.inf))
+    assert gain > 1e9 * error
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [4, 5, 6])
 def test_a_path_goes_on_beyond_a_small_fall_to_where_strong_dependence_comes_in(seed: int) -> None:
