@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 from torch.special import ndtri
 
+from tests.engine.incomplete_blocks import augmented_of, block_of, five_cells, rows_of_many_masks
 from vnce_engine.blocks import Block
 from vnce_engine.gibbs import FloatArray
 from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
@@ -26,34 +27,15 @@ from vnce_engine.simulate import sample_truncated_gaussian
 MULTIPLE = 5
 # Sums of some hundred terms of order one in doubles.
 ROUNDING = 1e-11
-
-
-def augmented_of(precision: FloatArray, linear: FloatArray, log_partition: float = 0.3) -> Tensor:
-    """Return A of K (d, d), h (d,) and c."""
-    column = -linear[:, np.newaxis]
-    corner = np.array([[2 * log_partition]])
-    return torch.from_numpy(np.block([[precision, column], [column.T, corner]]))
-
-
-def block_of(values: FloatArray, num_draws: int, seed: int = 0, *, is_noise: bool = False) -> Block:
-    """Return a block of rows (b, d), NaN where missing, of noise density 1; of noise, b copies.
-
-    The draws are independent.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    observed = ~torch.from_numpy(np.isnan(values))
-    own = torch.from_numpy(np.nan_to_num(values))
-    num_rows, num_columns = values.shape
-    uniforms = random_uniforms(num_draws * num_rows, num_columns, generator)
-    copies = num_draws if is_noise else 1
-    return Block.of_rows(
-        own.repeat(copies, 1),
-        observed,
-        is_noise=is_noise,
-        uniforms=uniforms.view(num_draws, num_rows, num_columns),
-        owner=torch.arange(num_rows).repeat(copies),
-        log_noise=torch.zeros(copies * num_rows, dtype=torch.float64),
-    )
+MEANS = {
+    "near zero": (0.5, -0.2),
+    "at zero": (0.0, 0.0),
+    "30 spreads above": (30.0, 30.0),
+    "40 spreads below": (-40.0, -40.0),
+    "one far below, one above": (-40.0, 3.0),
+    "one above, one far below": (3.0, -40.0),
+    "one below, one above": (-5.0, 2.0),
+}
 
 
 def redrawn(block: Block, generator: torch.Generator) -> Block:
@@ -119,17 +101,6 @@ def test_every_draw_of_one_missing_cell_weighs_the_integral_of_phi(pull: float) 
     torch.testing.assert_close(block.draw_weight, torch.full_like(expected, 1 / 50))
 
 
-MEANS = {
-    "near zero": (0.5, -0.2),
-    "at zero": (0.0, 0.0),
-    "30 spreads above": (30.0, 30.0),
-    "40 spreads below": (-40.0, -40.0),
-    "one far below, one above": (-40.0, 3.0),
-    "one above, one far below": (3.0, -40.0),
-    "one below, one above": (-5.0, 2.0),
-}
-
-
 @pytest.mark.parametrize("correlation", [0.3, -0.3, 0.9, -0.9, 0.99, -0.99])
 @pytest.mark.parametrize("where", MEANS)
 def test_the_mean_weight_of_two_missing_cells_is_the_integral_of_phi(
@@ -158,22 +129,6 @@ def test_the_mean_weight_of_two_missing_cells_is_the_integral_of_phi(
     assert abs(error) < MULTIPLE * standard_error + 1e-8
     # Small enough to tell a wrong weight.
     assert standard_error < 0.05
-
-
-def five_cells(kind: str) -> tuple[FloatArray, FloatArray]:
-    """Return K (6, 6) and h (6,), of which the last five are missing."""
-    rng = np.random.default_rng(7)
-    unit = np.eye(6)
-    if kind == "ring":
-        neighbours = np.roll(unit, 1, axis=1) + np.roll(unit, -1, axis=1)
-        return 1.05 * unit + 0.5 * neighbours, np.zeros(6)
-    linear = rng.normal(size=6)
-    if kind == "attracting":
-        return unit - 0.18 * (1 - unit), linear
-    if kind == "repelling":
-        return unit + 0.8 * (1 - unit), linear
-    half = rng.normal(size=(6, 6))
-    return half @ half.T / 6 + 0.3 * unit, linear
 
 
 def second_moments(cells: FloatArray) -> FloatArray:
@@ -234,100 +189,6 @@ def test_cells_far_above_zero_have_the_gaussian_conditional() -> None:
     log_phi += 0.5 * centre @ precision @ centre - 0.3
     log_phi += 0.5 * (5 * math.log(2 * math.pi) - np.linalg.slogdet(own)[1])
     assert float(block.log_ratios(augmented)[0, 0]) == pytest.approx(log_phi, rel=1e-12)
-
-
-def rows_of_many_masks(num_rows: int, num_columns: int) -> FloatArray:
-    """Return rows with none to all but one of their cells missing."""
-    rng = np.random.default_rng(2)
-    values = rng.gamma(2.0, 0.5, size=(num_rows, num_columns))
-    order = rng.random(values.shape).argsort(axis=1)
-    values[order < rng.integers(num_columns, size=(num_rows, 1))] = np.nan
-    return values
-
-
-@pytest.mark.parametrize("is_noise", [False, True])
-def test_a_row_has_the_same_draws_beside_rows_with_more_missing_cells(is_noise: bool) -> None:
-    precision, linear = five_cells("both")
-    augmented = augmented_of(precision, linear)
-    values = rows_of_many_masks(30, 6)
-    together = block_of(values, 4, is_noise=is_noise)
-    complete(together, augmented)
-    assert len(set(np.isnan(values).sum(axis=1))) == 6
-    copies = together.by_owner
-    offsets = together.log_ratio_offset.view(-1, 30)
-    weights = together.draw_weight.view(-1, 30)
-    for row, own in enumerate(values):
-        alone = block_of(own[np.newaxis], 4, is_noise=is_noise)
-        num_missing = len(alone.missing)
-        alone.levels = together.levels[:num_missing, :, row : row + 1].clone()
-        complete(alone, augmented)
-        for one, other in (
-            (copies[:, :, row], alone.by_owner[:, :, 0]),
-            (offsets[:, row], alone.log_ratio_offset.flatten()),
-            (weights[:, row], alone.draw_weight.flatten()),
-        ):
-            torch.testing.assert_close(one, other, rtol=ROUNDING, atol=ROUNDING)
-
-
-def test_observed_cells_stay_as_they_are_and_missing_ones_are_at_least_zero() -> None:
-    precision, linear = five_cells("both")
-    values = rows_of_many_masks(30, 6)
-    block = block_of(values, 4)
-    complete(block, augmented_of(precision, linear - 3.0))
-    draws = block.draws[:-1].permute(1, 2, 0).numpy()  # (k, b, d)
-    observed = ~np.isnan(values)
-    assert all(np.array_equal(draw[observed], values[observed]) for draw in draws)
-    assert (draws >= 0).all()
-    assert (draws[:, ~observed].std(axis=0) > 0).all()
-    assert (block.draws[-1] == 1).all()
-
-
-def test_complete_rows_need_no_draws() -> None:
-    values = np.random.default_rng(0).gamma(2.0, size=(9, 4))
-    observations = Observations.from_array(values)
-    noise = ProductTruncatedNormal.fit(observations)
-    generator = torch.Generator().manual_seed(0)
-    (block,) = data_blocks(observations, torch.arange(9), noise, 3, generator)
-    assert block.num_draws == 1
-    augmented = augmented_of(1.5 * np.eye(4), np.ones(4))
-    complete(block, augmented)
-    rows = torch.nn.functional.pad(torch.from_numpy(values), (0, 1), value=1.0)
-    log_phi = -0.5 * torch.einsum("bi,ij,bj->b", rows, augmented, rows)
-    log_ratio = log_phi - noise.log_prob(torch.from_numpy(values), torch.ones(9, 4).bool())
-    torch.testing.assert_close(block.log_ratios(augmented)[0], log_ratio)
-
-
-def test_noise_rows_are_copies_of_the_masks_of_their_owners_in_order() -> None:
-    values, num_copies = rows_of_many_masks(30, 6), 5
-    observations = Observations.from_array(values)
-    noise = ProductTruncatedNormal.fit(observations)
-    taken = []
-
-    def points(n: int) -> Tensor:
-        taken.append(random_uniforms(n, 6, torch.Generator().manual_seed(3)))
-        return taken[-1]
-
-    rows = torch.arange(30).flip(0)
-    (block,) = noise_blocks(observations, rows, num_copies, noise, points)
-
-    (uniforms,) = taken
-    assert sorted(block.owner[:30].tolist()) == list(range(30))
-    assert block.owner.tolist() == block.owner[:30].tolist() * num_copies
-    observed = observations.observed[block.owner.long()]  # (150, d)
-    num_missing = (~observed[:30]).sum(dim=1).tolist()
-    assert num_missing == sorted(num_missing)
-    own = noise.sample(uniforms)
-    draws = block.draws[:-1, 0].mT
-    assert torch.equal(draws[observed], own[observed])
-    torch.testing.assert_close(block.log_noise, noise.log_prob(own, observed))
-    for row in range(len(draws)):
-        copy, owner = divmod(row, 30)
-        columns = block.missing[:, owner].long()
-        columns = columns[columns < 6]
-        assert columns.tolist() == (~observed[row]).nonzero().flatten().tolist()
-        used = block.uniforms[: len(columns), copy, owner]
-        # A uniform is kept to 2^-31.
-        torch.testing.assert_close(used, uniforms[row, columns], rtol=0, atol=2.0**-30)
 
 
 def test_the_ratio_of_noise_proposals_has_the_integral_of_phi_for_its_mean() -> None:
