@@ -173,7 +173,7 @@ def _sample(
     values = torch.cat([scaled.values[rows].unsqueeze(1), drawn * observed], dim=1)
     own = pattern[rows]
     log_noise = log_density(noise.augmented(), values, own, patterns)
-    return GaussianSample(values, log_noise, rows, own, patterns)
+    return GaussianSample(values, log_noise, rows, own, patterns, float(noise_ratio))
 
 
 def standardised_columns(observations: Observations) -> tuple[Observations, Tensor, Tensor]:

@@ -8,7 +8,7 @@ needs E a aᵀ alone.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ _BLOCK_FLOATS = 2**20
 
 @dataclass(frozen=True)
 class GaussianSample:
-    """Data rows, each with nu noise rows that have its missing cells."""
+    """Groups of a data row and nu noise rows that have its missing cells, or one class of them."""
 
     values: Tensor
     """(n, 1 + nu, d), 0 where missing: a data row first, then its noise rows."""
@@ -47,16 +47,15 @@ class GaussianSample:
     """int64 (n,): the pattern of missing cells of each data row."""
     patterns: Tensor
     """bool (number of patterns, d): True where missing."""
+    nu: float
+    """Noise rows a data row, also in a part that has rows of one class alone."""
+    num_data: int = 1
+    """Data rows in each group, 1 or 0; they come first."""
 
     @property
     def num_rows(self) -> int:
         """The number of data rows, n."""
         return len(self.owner)
-
-    @property
-    def nu(self) -> float:
-        """Noise rows a data row."""
-        return float(self.values.shape[1] - 1)
 
     @property
     def num_draws(self) -> int:
@@ -79,7 +78,7 @@ class GaussianSample:
             rows_completed = posterior.completed(self.values[rows], self.pattern[rows])
             progress.spend(2 * rows_completed.numel() * len(augmented))
             logits = self._logits(posterior, rows_completed, rows)
-            signs = _signs(logits)
+            signs = self._signs()
             value += logsigmoid(signs * logits).sum()
             # The slope of each row's term in its log ratio.
             pull = signs * torch.sigmoid(-signs * logits)
@@ -110,7 +109,7 @@ class GaussianSample:
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of the objective (num_rows,), 0 where it is not in here."""
         logits = self._all_logits(augmented)
-        shares = logsigmoid(_signs(logits) * logits).sum(dim=1)
+        shares = logsigmoid(self._signs() * logits).sum(dim=1)
         return augmented.new_zeros(num_rows).index_add_(0, self.owner, shares)
 
     def information(self, augmented: Tensor) -> Tensor:
@@ -118,25 +117,41 @@ class GaussianSample:
 
         Of noise rows it takes four a data row.
         """
-        posterior = _Posterior.of(augmented, self.patterns)
         size = len(augmented) * (len(augmented) + 1) // 2
         total = augmented.new_zeros(size, size)
+        for means, probability, weight in self._weighted_statistics(augmented):
+            total.addmm_(means * (probability * (1 - probability) * weight), means.mT)
+        return total
+
+    def noise_scores(self, augmented: Tensor) -> Tensor:
+        """Return sum s sᵀ (p, p) of the noise rows' scores s = -h T."""
+        size = len(augmented) * (len(augmented) + 1) // 2
+        total = augmented.new_zeros(size, size)
+        for means, probability, weight in self.noise_part()._weighted_statistics(augmented):
+            total.addmm_(means * (probability.square() * weight), means.mT)
+        return total
+
+    def _weighted_statistics(self, augmented: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield T (p, b), the probability of being data (b,) and weights (b,) of rows.
+
+        Of noise rows four a data row, which stand for all of them.
+        """
+        posterior = _Posterior.of(augmented, self.patterns)
         i, j = upper_triangle(len(augmented), augmented.device)
         spread = pad(posterior.covariance, (0, 1, 0, 1))[:, i, j]
         spread[:, i == j] *= 0.5
-        kept = min(round(self.nu), _CURVATURE_NOISE_RATIO)
-        weight = augmented.new_full((1 + kept,), self.nu / kept)
-        weight[0] = 1.0
+        num_noise = self.values.shape[1] - self.num_data
+        width = self.num_data + min(num_noise, _CURVATURE_NOISE_RATIO)
+        weight = augmented.new_ones(width)
+        weight[self.num_data :] = num_noise / max(width - self.num_data, 1)
         for rows in self._blocks():
             pattern = self.pattern[rows]
-            completed = posterior.completed(self.values[rows, : 1 + kept], pattern)
-            log_ratio = posterior.log_phi(completed, pattern) - self.log_noise[rows, : 1 + kept]
+            completed = posterior.completed(self.values[rows, :width], pattern)
+            log_ratio = posterior.log_phi(completed, pattern) - self.log_noise[rows, :width]
             probability = torch.sigmoid(log_ratio - math.log(self.nu))
-            weights = probability * (1 - probability) * weight
             of_rows = statistics(completed.flatten(0, 1).mT)
-            means = of_rows - spread[pattern].repeat_interleave(1 + kept, dim=0).mT
-            total.addmm_(means * weights.flatten(), means.mT)
-        return total
+            means = of_rows - spread[pattern].repeat_interleave(width, dim=0).mT
+            yield means, probability.flatten(), weight.repeat(len(pattern))
 
     def select(self, is_kept: Tensor) -> "GaussianSample":
         """Return some data rows, bool by row of the table, and their noise."""
@@ -148,6 +163,20 @@ class GaussianSample:
             self.owner[kept],
             pattern,
             self.patterns[used],
+            self.nu,
+            self.num_data,
+        )
+
+    def data_part(self, is_kept: Tensor) -> "GaussianSample":
+        """Return some data rows, bool by row of the table, without noise rows."""
+        part = self.select(is_kept)
+        return replace(part, values=part.values[:, :1], log_noise=part.log_noise[:, :1])
+
+    def noise_part(self) -> "GaussianSample":
+        """Return the noise rows alone, sharing memory."""
+        noise = slice(self.num_data, None)
+        return replace(
+            self, values=self.values[:, noise], log_noise=self.log_noise[:, noise], num_data=0
         )
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
@@ -170,6 +199,12 @@ class GaussianSample:
         """Return log phi - log noise - log nu of the observed cells (b, 1 + nu)."""
         log_phi = posterior.log_phi(completed, self.pattern[rows])
         return log_phi - self.log_noise[rows] - math.log(self.nu)
+
+    def _signs(self) -> Tensor:
+        """Return (size of a group,): 1 for data, -1 for noise rows."""
+        signs = self.log_noise.new_full((self.values.shape[1],), -1.0)
+        signs[: self.num_data] = 1.0
+        return signs
 
     def _blocks(self) -> Iterator[slice]:
         """Yield ranges of data rows whose temporaries are small."""
@@ -278,13 +313,6 @@ class GaussianCurvature(RowCurvature):
             squares = (groups + variances[pattern].mT.unsqueeze(2)).flatten(1)
             diagonal.addmm_(squares * weights, squares.mT)
         return both_ways(diagonal) + self.penalty_diagonal()
-
-
-def _signs(logits: Tensor) -> Tensor:
-    """Return (1 + nu,): 1 for the data row of a group, -1 for its noise rows."""
-    signs = -torch.ones_like(logits[0])
-    signs[0] = 1.0
-    return signs
 
 
 def _weighted(covariance: Tensor, weights: Tensor) -> Tensor:

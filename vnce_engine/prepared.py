@@ -43,8 +43,17 @@ class RowSample(Sample, Protocol):
     def information(self, augmented: Tensor) -> Tensor:
         """Return about the negative Hessian (p, p) of the terms; see `information.py`."""
 
+    def noise_scores(self, augmented: Tensor) -> Tensor:
+        """Return the sum over noise rows of s sᵀ (p, p), s being a row's score."""
+
     def select(self, is_kept: Tensor) -> Self:
         """Return a sample of some data rows, bool by row of the table, and their noise rows."""
+
+    def data_part(self, is_kept: Tensor) -> Self:
+        """Return some data rows, bool by row of the table, without noise rows."""
+
+    def noise_part(self) -> Self:
+        """Return the noise rows alone."""
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the probability (n,) of being noise that each data row is given."""

@@ -81,7 +81,7 @@ class Problem(PreparedTable[ContrastiveSample]):
         if repeats > 0:
             more = noise_blocks(self.observations, rows, repeats, self.noise, self.points)
             noise = (*noise, *more)
-        return ContrastiveSample(data, noise)
+        return ContrastiveSample.of(data, noise)
 
     def subsample(self, rows: Tensor) -> ContrastiveSample:
         """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""
@@ -141,9 +141,9 @@ def _sample(
     points: Callable[[int], Tensor],
     generator: torch.Generator,
 ) -> ContrastiveSample:
-    return ContrastiveSample(
-        tuple(data_blocks(observations, rows, noise, NUM_DRAWS, generator)),
-        tuple(noise_blocks(observations, rows, noise_ratio, noise, points)),
+    return ContrastiveSample.of(
+        data_blocks(observations, rows, noise, NUM_DRAWS, generator),
+        noise_blocks(observations, rows, noise_ratio, noise, points),
     )
 
 

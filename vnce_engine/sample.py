@@ -1,8 +1,8 @@
 """The contrastive sample: the data, and noise that carries the data's own missingness."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,6 +31,15 @@ class ContrastiveSample:
 
     data: tuple[Block, ...]
     noise: tuple[Block, ...]
+    nu: float
+    """Noise rows a data row, also in a part that has rows of one class alone."""
+
+    @classmethod
+    def of(cls, data: Iterable[Block], noise: Iterable[Block]) -> "ContrastiveSample":
+        """Return the sample of all data rows and all noise rows."""
+        data, noise = tuple(data), tuple(noise)
+        num_rows, num_noise_rows = (sum(b.num_rows for b in blocks) for blocks in (data, noise))
+        return cls(data, noise, num_noise_rows / num_rows)
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -41,11 +50,6 @@ class ContrastiveSample:
     def num_rows(self) -> int:
         """The number of data rows, n."""
         return sum(block.num_rows for block in self.data)
-
-    @property
-    def nu(self) -> float:
-        """Noise rows a data row."""
-        return sum(block.num_rows for block in self.noise) / self.num_rows
 
     def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Return the sum of the rows' terms at `augmented`, the draws fixed, and its gradient."""
@@ -147,17 +151,29 @@ class ContrastiveSample:
             total.addmm_(means * weights, means.mT, alpha=weight)
         return total
 
+    def noise_scores(self, augmented: Tensor) -> Tensor:
+        """Return sum s sᵀ (p, p) of the noise rows' scores s = -h T, T of their draws."""
+        log_nu = math.log(self.nu)
+        size = len(augmented) * (len(augmented) + 1) // 2
+        total = augmented.new_zeros(size, size)
+        for block, count, weight in self.curvature_rows():
+            if block.is_noise:
+                probability = torch.sigmoid(block.log_ratios(augmented)[0, :count] - log_nu)
+                scores = statistics(block.flat_draws[:, :count]) * probability
+                total.addmm_(scores, scores.mT, alpha=weight)
+        return total
+
     def select(self, is_kept: Tensor) -> "ContrastiveSample":
         """Return a copy of some data rows, bool by row of the table, and their noise rows."""
-        data, noise = (
-            tuple(
-                block.of_owners(is_kept[block.owner[: block.num_owners].long()])
-                for block in blocks
-                if is_kept[block.owner.long()].any()
-            )
-            for blocks in (self.data, self.noise)
-        )
-        return ContrastiveSample(data, noise)
+        return replace(self.data_part(is_kept), noise=_of_owners(self.noise, is_kept))
+
+    def data_part(self, is_kept: Tensor) -> "ContrastiveSample":
+        """Return a copy of some data rows, bool by row of the table, without noise rows."""
+        return ContrastiveSample(_of_owners(self.data, is_kept), (), self.nu)
+
+    def noise_part(self) -> "ContrastiveSample":
+        """Return the noise rows alone, sharing memory."""
+        return replace(self, data=())
 
     def curvature_rows(self) -> list[tuple[Block, int, float]]:
         """Return what is enough for a Hessian of each block: so many rows, each worth so many.
@@ -230,6 +246,15 @@ def noise_blocks(
     return blocks
 
 
+def _of_owners(blocks: Sequence[Block], is_kept: Tensor) -> tuple[Block, ...]:
+    """Return copies of the blocks with some owners alone, bool by row of the table."""
+    return tuple(
+        block.of_owners(is_kept[block.owner[: block.num_owners].long()])
+        for block in blocks
+        if is_kept[block.owner.long()].any()
+    )
+
+
 def _alike(observations: Observations, rows: Tensor) -> Tensor:
     """Return the rows, those with as many missing cells together.
 
@@ -242,12 +267,16 @@ def _alike(observations: Observations, rows: Tensor) -> Tensor:
 def noise_points(
     num_columns: int, draws: str, generator: torch.Generator, device: torch.device
 ) -> Callable[[int], Tensor]:
-    """Return a source of uniforms (n, num_columns): a scrambled Sobol sequence or plain random."""
+    """Return a source of uniforms (n, num_columns): a scrambled Sobol sequence or plain random.
+
+    Points are shuffled within each call. In their own order every other one lies in the same half
+    of every coordinate, so that noise of a few data rows alone would be anything but even.
+    """
     if draws == "random":
         return lambda n: random_uniforms(n, num_columns, generator).to(device)
     seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
-    stream = sobol_stream(num_columns, seed)
-    return lambda n: stream(n).to(device)
+    stream, shuffling = sobol_stream(num_columns, seed), torch.Generator().manual_seed(seed)
+    return lambda n: stream(n)[torch.randperm(n, generator=shuffling)].to(device)
 
 
 def _stratified_uniforms(num_draws: int, shape: torch.Size, generator: torch.Generator) -> Tensor:

@@ -64,7 +64,7 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
             assert len(part) == n
             return part
 
-        sample = ContrastiveSample(
+        sample = ContrastiveSample.of(
             tuple(data_blocks(observations, rows, noise, 1, generator)),
             tuple(noise_blocks(observations, rows, 10, noise, take)),
         )

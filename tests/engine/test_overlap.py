@@ -39,7 +39,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     near = problem.marginals
     far = ProductTruncatedNormal(near.mu + 50 * near.sigma, near.sigma)
     rows = torch.arange(observations.num_rows)
-    sample = ContrastiveSample(
+    sample = ContrastiveSample.of(
         tuple(data_blocks(problem.observations, rows, far, NUM_DRAWS, generator)),
         tuple(noise_blocks(problem.observations, rows, 10, far, problem.points)),
     )

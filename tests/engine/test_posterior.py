@@ -242,7 +242,7 @@ def test_at_its_own_theta_the_gradient_of_vnce_is_that_of_nce() -> None:
     noise = ProductTruncatedNormal.fit(observations)
     generator = torch.Generator().manual_seed(1)
     rows = torch.arange(200)
-    sample = ContrastiveSample(
+    sample = ContrastiveSample.of(
         tuple(data_blocks(observations, rows, noise, 3, generator)),
         tuple(
             noise_blocks(observations, rows, 4, noise, lambda n: random_uniforms(n, 2, generator))
@@ -251,7 +251,7 @@ def test_at_its_own_theta_the_gradient_of_vnce_is_that_of_nce() -> None:
     augmented = augmented_of(np.array([[1.5, 0.7], [0.7, 1.2]]), np.array([0.8, 0.3]))
     values, gradients = [], []
     for _ in range(100):
-        again = ContrastiveSample(
+        again = ContrastiveSample.of(
             tuple(redrawn(block, generator) for block in sample.data),
             tuple(redrawn(block, generator) for block in sample.noise),
         )
