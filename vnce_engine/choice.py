@@ -31,6 +31,8 @@ class PenaltyChoice:
     stability: Stability | None = None
     is_settled: bool = True
     """Whether any of the fits that were compared had settled."""
+    relaxation: float = 1.0
+    """By how much the adaptive penalty of the final fit is relaxed; see `Penalty.relaxed`."""
 
 
 def graph_of(augmented: Tensor) -> Tensor:

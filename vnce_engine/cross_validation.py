@@ -12,6 +12,10 @@ Takeuchi. Source: Stone (1977), "An asymptotic equivalence of choice of model by
 and Akaike's criterion", J. R. Stat. Soc. B 39.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Generic
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -20,6 +24,7 @@ from vnce_engine.information import to_matrix, to_slope, upper_triangle
 from vnce_engine.newton import newton_step
 from vnce_engine.penalty import Penalty
 from vnce_engine.prepared import Fit, RowSampleT
+from vnce_engine.problem import num_parameters
 from vnce_engine.progress import Progress
 from vnce_engine.region import Region
 from vnce_engine.setting import Setting
@@ -41,76 +46,113 @@ def cross_validated(
     `fit` is that of all rows under the setting and `penalty`, whose strength in the folds is worth
     as many rows. -inf where the fit has no finite objective.
     """
-    problem, size = setting.problem, len(fit.augmented)
-    is_small = size * (size + 1) // 2 <= _MOST_PARAMETERS
-    num_folds = min(NUM_FOLDS if is_small else _NUM_WIDE_FOLDS, problem.num_rows)
-    # The rows are in an order of their contents, so that each fold has rows of all kinds.
-    folds = torch.arange(problem.num_rows, device=fit.augmented.device) % num_folds
-    # A fit that was taken from a checkpoint has not drawn them.
-    sample = problem.sample.completed(fit.augmented)
-    of_rows = _by_matrices if is_small else _without_matrices
-    held_out = of_rows(setting, fit.augmented, sample, folds, penalty, progress)
-    return torch.nan_to_num(held_out, nan=-torch.inf)
+    folds = _Folds(setting, progress)
+    return folds.held_out(fit.augmented, penalty, [penalty] * folds.number)[0]
 
 
-def _without_matrices(
+def gain_of_relaxing(
     setting: Setting[RowSampleT],
-    augmented: Tensor,
-    sample: RowSampleT,
-    folds: Tensor,
+    plain: Tensor,
+    relaxed: Tensor,
     penalty: Penalty,
     progress: Progress,
 ) -> Tensor:
-    """Return each row's share (n,) where a matrix is too large: noise rows are held out too."""
-    total = augmented.new_zeros(len(folds))
-    for fold in folds.unique():
-        others = sample.select(folds != fold)
-        lighter = setting.penalty(penalty.strength, others.num_rows)
-        point = Surface(others, lighter, setting.region()).at(augmented, progress)
-        moved = newton_step(point, progress).point.augmented
-        total += sample.select(folds == fold).objective_by_row(moved, len(folds))
-    return total
+    """Return by how much each row's share (n,) is better where the adaptive `penalty` is relaxed.
+
+    `plain` is the estimate of all rows under the penalty, `relaxed` that under the penalty relaxed
+    at `plain`. Without a fold, it is relaxed at the estimate without that fold: weights that had
+    seen the rows held out would know which interactions those have.
+    """
+    folds = _Folds(setting, progress)
+    before, without = folds.held_out(plain, penalty, [penalty] * folds.number)
+    of_folds = [penalty.relaxed(estimate[:-1, :-1]) for estimate in without]
+    return folds.held_out(relaxed, penalty.relaxed(plain[:-1, :-1]), of_folds)[0] - before
 
 
-def _by_matrices(
-    setting: Setting[RowSampleT],
-    augmented: Tensor,
-    sample: RowSampleT,
-    folds: Tensor,
-    penalty: Penalty,
-    progress: Progress,
-) -> Tensor:
-    """Return each row's share (n,), the equations of every fold's step solved as a matrix."""
-    region, size, num_rows = setting.region(), len(augmented), len(folds)
-    point = Surface(sample, penalty, region).at(augmented, progress)
-    free = point.is_free()[upper_triangle(size, augmented.device)].nonzero().flatten()
-    data = [sample.data_part(folds == fold) for fold in folds.unique()]
-    slopes = [to_slope(part.terms(augmented, progress)[1]) for part in data]
-    matrices = [part.information(augmented) for part in data]
-    noise = sample.noise_part()
-    noise_slope = to_slope(noise.terms(augmented, progress)[1])
-    noise_matrix = noise.information(augmented)
-    # In units of all rows: a strength is worth the same number of rows in tables of any size.
-    precision = augmented[:-1, :-1]
-    penalty_slope = penalty.num_rows * to_slope(pad(penalty.gradient(precision), (0, 1, 0, 1)))
-    slope = torch.stack(slopes).sum(dim=0) + noise_slope - penalty_slope
-    matrix = torch.stack(matrices).sum(dim=0) + noise_matrix
-    matrix += penalty.num_rows * penalty.curvature(precision).matrix()
+class _Folds(Generic[RowSampleT]):
+    """The data rows of a setting's problem, dealt to folds."""
 
-    total = augmented.new_zeros(num_rows)
-    for part, own_slope, own_matrix in zip(data, slopes, matrices, strict=True):
-        # As many noise rows a data row as ever: theirs count for less.
-        share = part.num_rows / num_rows
-        step = _solution(
-            matrix - own_matrix - share * noise_matrix,
-            (slope - own_slope - share * noise_slope).unsqueeze(1),
-            free,
-        )
-        moved = _moved(augmented, to_matrix(step[:, 0], size), region)
-        total += part.objective_by_row(moved, num_rows)
-        total[part.data_rows()] += noise.objective_by_row(moved, num_rows).sum() / num_rows
-    optimism = _solution(matrix, sample.noise_scores(augmented), free).trace()
-    return total - optimism / num_rows
+    def __init__(self, setting: Setting[RowSampleT], progress: Progress) -> None:
+        self._setting, self._progress = setting, progress
+        num_rows = setting.problem.num_rows
+        self._is_small = num_parameters(setting.problem.num_columns) <= _MOST_PARAMETERS
+        self.number = min(NUM_FOLDS if self._is_small else _NUM_WIDE_FOLDS, num_rows)
+        # The rows are in an order of their contents, so that each fold has rows of all kinds.
+        device = setting.problem.scale.device
+        self._of_row = torch.arange(num_rows, device=device) % self.number
+
+    def held_out(
+        self, augmented: Tensor, penalty: Penalty, of_folds: Sequence[Penalty]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return each row's share (n,), and the estimate without each fold.
+
+        `augmented` is the estimate under `penalty`; `of_folds` are the penalties without each fold.
+        """
+        # A fit that was taken from a checkpoint has not drawn them.
+        sample = self._setting.problem.sample.completed(augmented)
+        of_rows = self._by_matrices if self._is_small else self._without_matrices
+        shares, without = of_rows(augmented, sample, penalty, of_folds)
+        return torch.nan_to_num(shares, nan=-torch.inf), without
+
+    def _without_matrices(
+        self, augmented: Tensor, sample: RowSampleT, _: Penalty, of_folds: Sequence[Penalty]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the same where a matrix is too large: noise rows are held out too."""
+        total, without = augmented.new_zeros(len(self._of_row)), []
+        for fold, penalty in enumerate(of_folds):
+            others = sample.select(self._of_row != fold)
+            lighter = replace(penalty, num_rows=others.num_rows)
+            point = Surface(others, lighter, self._setting.region()).at(augmented, self._progress)
+            moved = newton_step(point, self._progress).point.augmented
+            part = sample.select(self._of_row == fold)
+            total += part.objective_by_row(moved, len(total))
+            without.append(moved)
+        return total, without
+
+    def _by_matrices(
+        self, augmented: Tensor, sample: RowSampleT, penalty: Penalty, of_folds: Sequence[Penalty]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Return the same, the equations of every fold's step solved as a matrix."""
+        progress, region = self._progress, self._setting.region()
+        num_rows, precision = len(self._of_row), augmented[:-1, :-1]
+        point = Surface(sample, penalty, region).at(augmented, progress)
+        free = point.is_free()[upper_triangle(len(augmented), augmented.device)]
+        free = free.nonzero().flatten()
+        data = [sample.data_part(self._of_row == fold) for fold in range(self.number)]
+        slopes = [to_slope(part.terms(augmented, progress)[1]) for part in data]
+        matrices = [part.information(augmented) for part in data]
+        noise = sample.noise_part()
+        noise_slope = to_slope(noise.terms(augmented, progress)[1])
+        noise_matrix = noise.information(augmented)
+        slope = torch.stack(slopes).sum(dim=0) + noise_slope
+        matrix = torch.stack(matrices).sum(dim=0) + noise_matrix
+
+        total, without = augmented.new_zeros(num_rows), []
+        for fold, part in enumerate(data):
+            # As many noise rows a data row as ever: theirs count for less.
+            share = part.num_rows / num_rows
+            penalty_slope, penalty_matrix = _of_all_rows(of_folds[fold], precision)
+            step = _solution(
+                matrix - matrices[fold] - share * noise_matrix + penalty_matrix,
+                (slope - slopes[fold] - share * noise_slope - penalty_slope).unsqueeze(1),
+                free,
+            )
+            moved = _moved(augmented, to_matrix(step[:, 0], len(augmented)), region)
+            total += part.objective_by_row(moved, num_rows)
+            total[part.data_rows()] += noise.objective_by_row(moved, num_rows).sum() / num_rows
+            without.append(moved)
+        matrix += _of_all_rows(penalty, precision)[1]
+        optimism = _solution(matrix, sample.noise_scores(augmented), free).trace()
+        return total - optimism / num_rows, without
+
+
+def _of_all_rows(penalty: Penalty, precision: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the penalty's slope (p,) and curvature (p, p), in units of a sum over all rows.
+
+    They are no less without a fold: a strength is worth the same number of rows in any table.
+    """
+    slope = to_slope(pad(penalty.gradient(precision), (0, 1, 0, 1)))
+    return penalty.num_rows * slope, penalty.num_rows * penalty.curvature(precision).matrix()
 
 
 def _solution(matrix: Tensor, slopes: Tensor, free: Tensor) -> Tensor:

@@ -266,13 +266,17 @@ class _Run(Generic[RowSampleT]):
                 return FitStatus.MAX_ITERATIONS
             self._sample = problem.final_sample(self._cycles.augmented)
             self._noise_starts.append(len(self._cycles.objective_path))
-            relaxed = penalty.relaxed(self._cycles.augmented[:-1, :-1])
+            relaxed = penalty.relaxed(self._cycles.augmented[:-1, :-1], self._relaxation)
             status = self._cycles.run(
                 self._sample, relaxed, region, options.tolerance, self._cycles_left()
             )
             if problem.is_noise_near(self._sample, self._cycles.augmented):
                 break
         return status
+
+    @property
+    def _relaxation(self) -> float:
+        return 1.0 if self._choice is None else self._choice.relaxation
 
     def _cycles_left(self) -> int:
         return self._options.max_cycles - len(self._cycles.objective_path)

@@ -64,10 +64,11 @@ class Penalty:
     about indefinite. One that is plain -log det K, with b = 1, flattens a ring's interactions by
     half a per cent still at n = 20,000.
 
-    A relaxed adaptive penalty is the ridge ½ w_ij kappa_ij² with w = 1 / (1 + kappa²/t²)² fixed at
-    an earlier estimate: where that found a strong interaction it leaves hardly any bias, and
-    elsewhere about as much as there was. Source: Zou and Li (2008), "One-step sparse estimates in
-    nonconcave penalized likelihood models", Ann. Stat. 36, on fixing weights at a first estimate.
+    A relaxed adaptive penalty is the ridge ½ w_ij kappa_ij² with w = 1 / (1 + kappa²/t²)^(1 + a)
+    fixed at an earlier estimate. With a = 0 it shrinks by as much as before; with a = 1 hardly at
+    all where that found a strong interaction, and elsewhere about as much as before. Source: Zou
+    and Li (2008), "One-step sparse estimates in nonconcave penalized likelihood models", Ann. Stat.
+    36, on fixing weights at a first estimate.
 
     Derivatives are those under the inner product tr(A B) of symmetric matrices.
     """
@@ -82,12 +83,15 @@ class Penalty:
     relaxed_weights: Tensor | None = None
     """w (d, d) of a relaxed adaptive penalty; None otherwise."""
 
-    def relaxed(self, precision: Tensor) -> "Penalty":
-        """Return the relaxed penalty, weights at `precision`, of an adaptive one; else itself."""
+    def relaxed(self, precision: Tensor, share: float = 1.0) -> "Penalty":
+        """Return the relaxed penalty, weights at `precision`, of an adaptive one; else itself.
+
+        `share` is a, from 0 to 1.
+        """
         if self.kind is not PenaltyKind.ADAPTIVE:
             return self
         squares = (self._kappa(precision) / LOG_SCALE).square()
-        return replace(self, relaxed_weights=1 / (1 + squares).square())
+        return replace(self, relaxed_weights=(1 + squares).pow(-1 - share))
 
     @property
     def has_kink(self) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.choice import PenaltyChoice, num_edges
-from vnce_engine.cross_validation import cross_validated
+from vnce_engine.cross_validation import cross_validated, gain_of_relaxing
 from vnce_engine.penalty import Penalty, PenaltyKind
 from vnce_engine.prepared import RowSampleT
 from vnce_engine.problem import num_parameters
@@ -45,6 +45,8 @@ _FALLS = 2
 _LOST_AFTER_FALLS = 1.5
 # And not before this strength of an adaptive penalty.
 _ALWAYS_REACHED = 0.4
+# Share of the work that goes into whether the adaptive penalty is to be relaxed.
+_RELAXING_SHARE = 0.1
 # Fits that only compare are followed less far than the final one: further cycles move all of them
 # alike, and took half as long again without better choices.
 _TOLERANCE = 2e-2
@@ -121,11 +123,7 @@ class _Path:
         if num_edges(self.points[best]) == 0:
             # Graphs without edges differ by what their fits have left; the strongest serves all.
             return self.strengths[0]
-        gaps = [_mean_and_error(self.best - value) for value in self.values]
-        weights = [
-            math.exp(-_WEIGHT_OF_SQUARE * (gap / error) ** 2) if error > 0 else float(gap <= 0)
-            for gap, error in gaps
-        ]
+        weights = [_weight(*_mean_and_error(self.best - value)) for value in self.values]
         total = sum(weights)
         if not total > 0:  # objectives that are not finite cannot be compared
             return self.strengths[0]
@@ -164,13 +162,13 @@ def choose_by_held_out_rows(
 
     The kind is the first unless another has a held-out objective better by three standard errors,
     and the strength a mean of those that do about as well. Folds, noise and uniforms are the same
-    for all.
+    for all. The adaptive penalty is relaxed as far as rows held out are better by it.
     """
     paths = []
+    each = (1 - _RELAXING_SHARE) / len(grids)
     for position, (kind, strengths) in enumerate(grids):
-        start = position / len(grids)
-        of_kind = replace(setting, kind=kind)
-        paths.append(_follow(of_kind, strengths, progress, (start, start + 1 / len(grids))))
+        share = (position * each, (position + 1) * each)
+        paths.append(_follow(replace(setting, kind=kind), strengths, progress, share))
     chosen = paths[0]
     for path in paths[1:]:
         gain, error = _mean_and_error(path.best - chosen.best)
@@ -183,13 +181,53 @@ def choose_by_held_out_rows(
         for path in paths
         for step in path.steps(chosen.best, nearest if path is chosen else None)
     ]
+    relaxation = 0.0
+    if chosen.kind is PenaltyKind.ADAPTIVE:
+        progress.enter_part(1 - _RELAXING_SHARE, 1.0)
+        relaxation = _relaxation(
+            replace(setting, kind=chosen.kind), strength, chosen.points[nearest], progress
+        )
     return PenaltyChoice(
         strength,
         tuple(steps),
         chosen.points[nearest],
         kind=chosen.kind,
         is_settled=chosen.has_converged,
+        relaxation=relaxation,
     )
+
+
+def _relaxation(
+    setting: Setting[RowSampleT], strength: float, start: Tensor, progress: Progress
+) -> float:
+    """Return how far to relax an adaptive penalty, from 0 to 1, by how much rows held out gain.
+
+    Both ends count by their gap to the better one, as strengths do.
+    """
+    problem = setting.problem
+    fit = setting.cycles(start, progress)
+    progress.journal.watch((fit,))
+    penalty = setting.penalty(strength, problem.num_rows)
+    fit.run(problem.sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+    plain = fit.augmented
+    relaxed = penalty.relaxed(plain[:-1, :-1])
+    fit.run(problem.sample, relaxed, setting.region(), _TOLERANCE, _MAX_CYCLES)
+    gain, error = _mean_and_error(
+        progress.journal.value(
+            partial(gain_of_relaxing, setting, plain, fit.augmented, penalty, progress)
+        )
+    )
+    if not math.isfinite(gain):
+        return 0.0
+    of_worse = _weight(abs(gain), error)
+    return (1.0 if gain > 0 else of_worse) / (1 + of_worse)
+
+
+def _weight(gap: float, error: float) -> float:
+    """Return what a model counts whose held-out objective is so far from the best, 1 for none."""
+    if not error > 0:
+        return float(gap <= 0)
+    return math.exp(-_WEIGHT_OF_SQUARE * (gap / error) ** 2)
 
 
 def _follow(
