@@ -105,6 +105,10 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     penalty_, penalty_kind_ : float and str, or None
         Strength and shape of the penalty that K was fitted with; None without one, as for a graph
         that "ebic" or "stability" chose.
+    penalty_relaxation_ : float or None
+        Of the adaptive penalty, from 0 to 1: how far its last cycles spare strong interactions that
+        the others have found, as far as held-out rows gain by it, or wholly (1) with a `penalty` of
+        one's own.
     penalty_path_, selection_, linear_choice_, linear_evidence_
         What was chosen, by which rule, and on what evidence.
     stability_ : Stability or None

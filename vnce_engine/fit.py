@@ -276,6 +276,7 @@ class _Run(Generic[RowSampleT]):
 
     @property
     def _relaxation(self) -> float:
+        """By how much the adaptive penalty is relaxed: as chosen with its strength, or wholly."""
         return 1.0 if self._choice is None else self._choice.relaxation
 
     def _cycles_left(self) -> int:
@@ -323,6 +324,11 @@ class _Run(Generic[RowSampleT]):
             ),
             selection=None if choice is None else self._selection(stability),
             penalty_kind=None if penalty is None else penalty.kind,
+            penalty_relaxation=(
+                self._relaxation
+                if penalty is not None and penalty.kind is PenaltyKind.ADAPTIVE
+                else None
+            ),
             stability=stability,
             noise_starts=tuple(self._noise_starts),
         )

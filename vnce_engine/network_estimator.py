@@ -188,6 +188,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.penalty_path_ = list(result.penalty_path)
         self.selection_ = result.selection
         self.penalty_kind_ = result.penalty_kind
+        self.penalty_relaxation_ = result.penalty_relaxation
         self.stability_ = result.stability
         self.linear_choice_ = result.linear_choice
         self.linear_evidence_ = result.linear_evidence

@@ -187,6 +187,9 @@ class FitResult:
     """The rule by which the penalty was chosen; None where it was given."""
     penalty_kind: str | None = None
     """The shape of the penalty that `penalty` is the strength of; None without one."""
+    penalty_relaxation: float | None = None
+    """By how much, from 0 to 1, an adaptive penalty spares strong interactions in the end more than
+    it did while they were found; None of other kinds, and where it never does."""
     stability: Stability | None = None
     """What half-samples say; None where none were drawn."""
     objective_name: str = "objective per row"

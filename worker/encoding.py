@@ -183,6 +183,7 @@ def _penalty_read(
         requested=requested,
         selection=None if selection is None else Selection(selection),
         strength=estimator.penalty_,
+        relaxation=estimator.penalty_relaxation_,
         path=[
             PenaltyStep(
                 kind=PenaltyKind(step.kind),

@@ -96,6 +96,14 @@ class PenaltyRead(ResultModel):
         description="Strength of the penalty that K was fitted with, that of `fitted_kind`; null "
         "without one. In results of the first release the strength that was chosen."
     )
+    relaxation: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Of the penalty `adaptive`, how far the end of the fit spares strong "
+        "interactions that its beginning has found: as far as held-out rows gain by it, or 1 where "
+        "the strength was given. Null of other penalties, estimators and in earlier results.",
+    )
     path: list[PenaltyStep] = Field(
         description="Every strength tried, in order; empty if none was."
     )

@@ -91,9 +91,9 @@ def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_dr
     sample = problem.sample
     cycles = Cycles(problem.start("zero"), Progress(None))
     penalty = problem.penalty(None, PenaltyKind.RIDGE, "zero", problem.num_rows)
-    # Draws of noise rows may be as old as their run, which costs something at second order. The
-    # second run begins with new ones where the first has ended.
-    for _ in range(2):
+    # Draws of noise rows may be as old as their run, which costs something at second order. Each
+    # run begins with new ones where the last has ended.
+    for _ in range(3):
         status = cycles.run(sample, penalty, problem.region("zero"), 1e-6, 100)
         assert status is FitStatus.CONVERGED
 

@@ -162,6 +162,8 @@ def test_a_relaxed_penalty_is_a_ridge_that_spares_what_was_strong() -> None:
     shares = relaxed.gradient(first)[0] / penalty.gradient(first)[0]
     assert float(shares[1]) == pytest.approx(1 / (1 + (strong / 0.05) ** 2), rel=1e-12)
     assert float(shares[2]) > 0.95
+    # Not relaxed, it has the same slope at the estimate that its weights are of.
+    torch.testing.assert_close(penalty.relaxed(first, 0.0).gradient(first), penalty.gradient(first))
     ridge = Penalty(STRENGTH, PenaltyKind.RIDGE, ones, NUM_ROWS)
     assert ridge.relaxed(first) is ridge
 

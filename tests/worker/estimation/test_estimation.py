@@ -199,6 +199,8 @@ def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
     assert document.linear.evidence is not None
     (chosen,) = [step for step in document.penalty.path if step.chosen]
     assert (document.penalty.kind, document.penalty.fitted_kind) == ("auto", chosen.kind)
+    is_adaptive = chosen.kind == "adaptive"
+    assert (document.penalty.relaxation is not None) == is_adaptive
 
 
 @pytest.mark.parametrize(
