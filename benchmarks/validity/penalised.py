@@ -101,9 +101,12 @@ def _measure(
         "linear": linear,
         "penalty": f"{default.penalty_kind_} {default.penalty_ or 0:.3g}",
         "edge_ratio": float((edges * signs).sum() / np.abs(true).sum()),
-        "errors": _error(default, truth),
-        "no_penalty": _error(no_penalty.fit(X), truth),
-        "ridges": [_error(_ridge(linear, strength).fit(X), truth) for strength in ridges],
+        "errors": root_mean_square_error(default.precision_, truth),
+        "no_penalty": root_mean_square_error(no_penalty.fit(X).precision_, truth),
+        "ridges": [
+            root_mean_square_error(_ridge(linear, strength).fit(X).precision_, truth)
+            for strength in ridges
+        ],
         "strengths": list(ridges),
         "false": [float(x) for x in found[~truth.is_edge]],
         # Of a chain: b with a, on which it depends, and c with a, on which it does not.
@@ -117,10 +120,10 @@ def _ridge(linear: Any, strength: float) -> Any:
     return TruncatedGaussianVNCE(linear=linear, penalty=strength, penalty_kind="ridge")
 
 
-def _error(estimator: Any, truth: Truth) -> float:
+def root_mean_square_error(precision: FloatArray, truth: Truth) -> float:
     """Return the root mean square error of K on and above the diagonal, true K_ii scaled to 1."""
     scale = 1 / np.sqrt(np.diagonal(truth.precision))
-    difference = (estimator.precision_ - truth.precision) * np.outer(scale, scale)
+    difference = (precision - truth.precision) * np.outer(scale, scale)
     return float(np.sqrt(np.mean(difference[np.triu_indices(len(scale))] ** 2)))
 
 

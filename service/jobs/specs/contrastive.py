@@ -35,7 +35,7 @@ PenaltyShape = Annotated[
         description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
         "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
         "ones are exactly zero. `auto` is `adaptive` or, where penalty is `auto` too and held-out "
-        "rows prefer it by three standard errors, `centred-ridge`; the result says which."
+        "rows prefer it by two standard errors, `centred-ridge`; the result says which."
     ),
 ]
 Penalties = Annotated[
