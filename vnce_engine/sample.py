@@ -33,6 +33,9 @@ class ContrastiveSample:
     noise: tuple[Block, ...]
     nu: float
     """Noise rows a data row, also in a part that has rows of one class alone."""
+    is_selected: bool = False
+    """Whether rows were held out. The Hessian then has missing cells at their mean, as that of the
+    rows' marginal densities has: with single draws it is larger, and a Newton step too short."""
 
     @classmethod
     def of(cls, data: Iterable[Block], noise: Iterable[Block]) -> "ContrastiveSample":
@@ -80,6 +83,8 @@ class ContrastiveSample:
             log_ratio = torch.sub(block.log_ratio_offset[0, :count], quadratic, alpha=0.5)
             class_probability = torch.sigmoid(log_ratio - log_nu)
             weights = class_probability * (1 - class_probability)
+            if self.is_selected:
+                draws = _mean_rows(block, augmented)[:, :count]
             rows.append((draws, weights * (0.25 * weight / self.num_rows)))
         return RowCurvature(rows, penalty, is_free)
 
@@ -165,7 +170,8 @@ class ContrastiveSample:
 
     def select(self, is_kept: Tensor) -> "ContrastiveSample":
         """Return a copy of some data rows, bool by row of the table, and their noise rows."""
-        return replace(self.data_part(is_kept), noise=_of_owners(self.noise, is_kept))
+        noise = _of_owners(self.noise, is_kept)
+        return replace(self.data_part(is_kept), noise=noise, is_selected=True)
 
     def data_part(self, is_kept: Tensor) -> "ContrastiveSample":
         """Return a copy of some data rows, bool by row of the table, without noise rows."""
@@ -244,6 +250,13 @@ def noise_blocks(
         )
         blocks.append(block.laid_on(shelf))
     return blocks
+
+
+def _mean_rows(block: Block, augmented: Tensor) -> Tensor:
+    """Return (d + 1, b): the block's rows, missing cells at about their posterior mean."""
+    if block.is_noise:
+        return expected_rows(block, augmented)
+    return (block.draws * block.draw_weight).sum(dim=1)
 
 
 def _of_owners(blocks: Sequence[Block], is_kept: Tensor) -> tuple[Block, ...]:
