@@ -46,8 +46,7 @@ def cross_validated(
     `fit` is that of all rows under the setting and `penalty`, whose strength in the folds is worth
     as many rows. -inf where the fit has no finite objective.
     """
-    folds = _Folds(setting, progress)
-    return folds.held_out(fit.augmented, penalty, [penalty] * folds.number)[0]
+    return _Folds(setting, progress).held_out(fit.augmented, penalty)[0]
 
 
 def gain_of_relaxing(
@@ -64,7 +63,7 @@ def gain_of_relaxing(
     seen the rows held out would know which interactions those have.
     """
     folds = _Folds(setting, progress)
-    before, without = folds.held_out(plain, penalty, [penalty] * folds.number)
+    before, without = folds.held_out(plain, penalty)
     of_folds = [penalty.relaxed(estimate[:-1, :-1]) for estimate in without]
     return folds.held_out(relaxed, penalty.relaxed(plain[:-1, :-1]), of_folds)[0] - before
 
@@ -82,11 +81,12 @@ class _Folds(Generic[RowSampleT]):
         self._of_row = torch.arange(num_rows, device=device) % self.number
 
     def held_out(
-        self, augmented: Tensor, penalty: Penalty, of_folds: Sequence[Penalty]
+        self, augmented: Tensor, penalty: Penalty, of_folds: Sequence[Penalty] = ()
     ) -> tuple[Tensor, list[Tensor]]:
         """Return each row's share (n,), and the estimate without each fold.
 
-        `augmented` is the estimate under `penalty`; `of_folds` are the penalties without each fold.
+        `augmented` is the estimate under `penalty`; `of_folds` are the penalties without each fold,
+        where they are others.
         """
         # A fit that was taken from a checkpoint has not drawn them.
         sample = self._setting.problem.sample.completed(augmented)
@@ -95,13 +95,13 @@ class _Folds(Generic[RowSampleT]):
         return torch.nan_to_num(shares, nan=-torch.inf), without
 
     def _without_matrices(
-        self, augmented: Tensor, sample: RowSampleT, _: Penalty, of_folds: Sequence[Penalty]
+        self, augmented: Tensor, sample: RowSampleT, penalty: Penalty, of_folds: Sequence[Penalty]
     ) -> tuple[Tensor, list[Tensor]]:
         """Return the same where a matrix is too large: noise rows are held out too."""
         total, without = augmented.new_zeros(len(self._of_row)), []
-        for fold, penalty in enumerate(of_folds):
+        for fold, of_fold in enumerate(of_folds or [penalty] * self.number):
             others = sample.select(self._of_row != fold)
-            lighter = replace(penalty, num_rows=others.num_rows)
+            lighter = replace(of_fold, num_rows=others.num_rows)
             point = Surface(others, lighter, self._setting.region()).at(augmented, self._progress)
             moved = newton_step(point, self._progress).point.augmented
             part = sample.select(self._of_row == fold)
@@ -126,12 +126,14 @@ class _Folds(Generic[RowSampleT]):
         noise_matrix = noise.information(augmented)
         slope = torch.stack(slopes).sum(dim=0) + noise_slope
         matrix = torch.stack(matrices).sum(dim=0) + noise_matrix
+        own_penalty = _of_all_rows(penalty, precision)
+        penalties = [_of_all_rows(p, precision) for p in of_folds] or [own_penalty] * self.number
 
         total, without = augmented.new_zeros(num_rows), []
         for fold, part in enumerate(data):
             # As many noise rows a data row as ever: theirs count for less.
             share = part.num_rows / num_rows
-            penalty_slope, penalty_matrix = _of_all_rows(of_folds[fold], precision)
+            penalty_slope, penalty_matrix = penalties[fold]
             step = _solution(
                 matrix - matrices[fold] - share * noise_matrix + penalty_matrix,
                 (slope - slopes[fold] - share * noise_slope - penalty_slope).unsqueeze(1),
@@ -141,8 +143,7 @@ class _Folds(Generic[RowSampleT]):
             total += part.objective_by_row(moved, num_rows)
             total[part.data_rows()] += noise.objective_by_row(moved, num_rows).sum() / num_rows
             without.append(moved)
-        matrix += _of_all_rows(penalty, precision)[1]
-        optimism = _solution(matrix, sample.noise_scores(augmented), free).trace()
+        optimism = _solution(matrix + own_penalty[1], sample.noise_scores(augmented), free).trace()
         return total - optimism / num_rows, without
 
 
