@@ -31,7 +31,7 @@ class PenaltyChoice:
     stability: Stability | None = None
     is_settled: bool = True
     """Whether any of the fits that were compared had settled."""
-    relaxation: float = 1.0
+    relaxation: float | None = None
     """By how much the adaptive penalty of the final fit is relaxed; see `Penalty.relaxed`."""
 
 

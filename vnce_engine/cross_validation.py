@@ -60,19 +60,25 @@ def gain_of_relaxing(
 
     `plain` is the estimate of all rows under the penalty, `relaxed` that under the penalty relaxed
     at `plain`. Without a fold, it is relaxed at the estimate without that fold: weights that had
-    seen the rows held out would know which interactions those have.
+    seen the rows held out would know which interactions those have. Noise rows are held out here
+    too, as weights would owe something to them that the trace does not know of.
     """
-    folds = _Folds(setting, progress)
+    folds = _Folds(setting, progress, with_noise=True)
     before, without = folds.held_out(plain, penalty)
     of_folds = [penalty.relaxed(estimate[:-1, :-1]) for estimate in without]
     return folds.held_out(relaxed, penalty.relaxed(plain[:-1, :-1]), of_folds)[0] - before
 
 
 class _Folds(Generic[RowSampleT]):
-    """The data rows of a setting's problem, dealt to folds."""
+    """The data rows of a setting's problem, dealt to folds, `with_noise` rows of theirs or not.
 
-    def __init__(self, setting: Setting[RowSampleT], progress: Progress) -> None:
-        self._setting, self._progress = setting, progress
+    Where a matrix is too large, always with them.
+    """
+
+    def __init__(
+        self, setting: Setting[RowSampleT], progress: Progress, *, with_noise: bool = False
+    ) -> None:
+        self._setting, self._progress, self._with_noise = setting, progress, with_noise
         num_rows = setting.problem.num_rows
         self._is_small = num_parameters(setting.problem.num_columns) <= _MOST_PARAMETERS
         self.number = min(NUM_FOLDS if self._is_small else _NUM_WIDE_FOLDS, num_rows)
@@ -97,7 +103,7 @@ class _Folds(Generic[RowSampleT]):
     def _without_matrices(
         self, augmented: Tensor, sample: RowSampleT, penalty: Penalty, of_folds: Sequence[Penalty]
     ) -> tuple[Tensor, list[Tensor]]:
-        """Return the same where a matrix is too large: noise rows are held out too."""
+        """Return what `held_out` does where a matrix is too large."""
         total, without = augmented.new_zeros(len(self._of_row)), []
         for fold, of_fold in enumerate(of_folds or [penalty] * self.number):
             others = sample.select(self._of_row != fold)
@@ -112,39 +118,58 @@ class _Folds(Generic[RowSampleT]):
     def _by_matrices(
         self, augmented: Tensor, sample: RowSampleT, penalty: Penalty, of_folds: Sequence[Penalty]
     ) -> tuple[Tensor, list[Tensor]]:
-        """Return the same, the equations of every fold's step solved as a matrix."""
+        """Return what `held_out` does, the equations of every fold's step solved as a matrix."""
         progress, region = self._progress, self._setting.region()
         num_rows, precision = len(self._of_row), augmented[:-1, :-1]
         point = Surface(sample, penalty, region).at(augmented, progress)
         free = point.is_free()[upper_triangle(len(augmented), augmented.device)]
         free = free.nonzero().flatten()
-        data = [sample.data_part(self._of_row == fold) for fold in range(self.number)]
-        slopes = [to_slope(part.terms(augmented, progress)[1]) for part in data]
-        matrices = [part.information(augmented) for part in data]
-        noise = sample.noise_part()
-        noise_slope = to_slope(noise.terms(augmented, progress)[1])
-        noise_matrix = noise.information(augmented)
-        slope = torch.stack(slopes).sum(dim=0) + noise_slope
-        matrix = torch.stack(matrices).sum(dim=0) + noise_matrix
+        part_of = sample.select if self._with_noise else sample.data_part
+        parts = [part_of(self._of_row == fold) for fold in range(self.number)]
+        slopes = [to_slope(part.terms(augmented, progress)[1]) for part in parts]
+        matrices = [part.information(augmented) for part in parts]
+        slope, matrix = torch.stack(slopes).sum(dim=0), torch.stack(matrices).sum(dim=0)
+        staying = None if self._with_noise else sample.noise_part()
+        if staying is not None:
+            # As many noise rows a data row as ever: a fold's share of theirs counts no more.
+            noise_slope = to_slope(staying.terms(augmented, progress)[1])
+            noise_matrix = staying.information(augmented)
+            slope, matrix = slope + noise_slope, matrix + noise_matrix
+            shares = [part.num_rows / num_rows for part in parts]
+            slopes = [x + share * noise_slope for x, share in zip(slopes, shares, strict=True)]
+            matrices = [x + share * noise_matrix for x, share in zip(matrices, shares, strict=True)]
         own_penalty = _of_all_rows(penalty, precision)
         penalties = [_of_all_rows(p, precision) for p in of_folds] or [own_penalty] * self.number
 
         total, without = augmented.new_zeros(num_rows), []
-        for fold, part in enumerate(data):
-            # As many noise rows a data row as ever: theirs count for less.
-            share = part.num_rows / num_rows
+        for fold, part in enumerate(parts):
             penalty_slope, penalty_matrix = penalties[fold]
             step = _solution(
-                matrix - matrices[fold] - share * noise_matrix + penalty_matrix,
-                (slope - slopes[fold] - share * noise_slope - penalty_slope).unsqueeze(1),
+                matrix - matrices[fold] + penalty_matrix,
+                (slope - slopes[fold] - penalty_slope).unsqueeze(1),
                 free,
             )
-            moved = _moved(augmented, to_matrix(step[:, 0], len(augmented)), region)
-            total += part.objective_by_row(moved, num_rows)
-            total[part.data_rows()] += noise.objective_by_row(moved, num_rows).sum() / num_rows
+            moved, share = _moved(augmented, to_matrix(step[:, 0], len(augmented)), region)
+            total += _objective(part, staying, moved, num_rows)
+            if share < 1:
+                # The objective is concave: at the end of the whole step it is lower still.
+                fallen = _objective(part, staying, augmented, num_rows)
+                total += (1 / share - 1) * (_objective(part, staying, moved, num_rows) - fallen)
             without.append(moved)
-        optimism = _solution(matrix + own_penalty[1], sample.noise_scores(augmented), free).trace()
-        return total - optimism / num_rows, without
+        if staying is not None:
+            scores = sample.noise_scores(augmented)
+            total -= _solution(matrix + own_penalty[1], scores, free).trace() / num_rows
+        return total, without
+
+
+def _objective(
+    part: RowSampleT, staying: RowSampleT | None, augmented: Tensor, num_rows: int
+) -> Tensor:
+    """Return the shares (num_rows,) of the part's rows, with the mean of the noise that stays."""
+    shares = part.objective_by_row(augmented, num_rows)
+    if staying is not None:
+        shares[part.data_rows()] += staying.objective_by_row(augmented, num_rows).sum() / num_rows
+    return shares
 
 
 def _of_all_rows(penalty: Penalty, precision: Tensor) -> tuple[Tensor, Tensor]:
@@ -164,16 +189,17 @@ def _solution(matrix: Tensor, slopes: Tensor, free: Tensor) -> Tensor:
     return steps if info == 0 else torch.full_like(steps, torch.nan)
 
 
-def _moved(augmented: Tensor, step: Tensor, region: Region) -> Tensor:
-    """Return the end of a step, or of the first of ever shorter ones that is in the region.
+def _moved(augmented: Tensor, step: Tensor, region: Region) -> tuple[Tensor, float]:
+    """Return the end of a step, or of the first of ever shorter ones in the region, and its share.
 
     NaN where the step is.
     """
     if step.isnan().any():
-        return torch.full_like(augmented, torch.nan)
+        return torch.full_like(augmented, torch.nan), 1.0
+    share = 1.0
     for _ in range(_MAX_HALVINGS):
-        moved = region.project(augmented + step)
+        moved = region.project(augmented + share * step)
         if region.contains(moved):
-            return moved
-        step = 0.5 * step
-    return augmented
+            return moved, share
+        share *= 0.5
+    return augmented, 1.0

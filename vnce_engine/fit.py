@@ -277,7 +277,8 @@ class _Run(Generic[RowSampleT]):
     @property
     def _relaxation(self) -> float:
         """By how much the adaptive penalty is relaxed: as chosen with its strength, or wholly."""
-        return 1.0 if self._choice is None else self._choice.relaxation
+        chosen = None if self._choice is None else self._choice.relaxation
+        return 1.0 if chosen is None else chosen
 
     def _cycles_left(self) -> int:
         return self._options.max_cycles - len(self._cycles.objective_path)

@@ -46,8 +46,10 @@ _FALLS = 2
 _LOST_AFTER_FALLS = 1.5
 # And not before this strength of an adaptive penalty.
 _ALWAYS_REACHED = 0.4
-# Share of the work that goes into whether the adaptive penalty is to be relaxed.
+# Share of the work that goes into whether the adaptive penalty is to be relaxed. The two fits are
+# near each other, so that what either has left to do would count.
 _RELAXING_SHARE = 0.1
+_RELAXING_TOLERANCE = 5e-3
 # Fits that only compare are followed less far than the final one: further cycles move all of them
 # alike, and took half as long again without better choices.
 _TOLERANCE = 2e-2
@@ -182,7 +184,7 @@ def choose_by_held_out_rows(
         for path in paths
         for step in path.steps(chosen.best, nearest if path is chosen else None)
     ]
-    relaxation = 0.0
+    relaxation = None
     if chosen.kind is PenaltyKind.ADAPTIVE:
         progress.enter_part(1 - _RELAXING_SHARE, 1.0)
         relaxation = _relaxation(
@@ -203,22 +205,25 @@ def _relaxation(
 ) -> float:
     """Return how far to relax an adaptive penalty, from 0 to 1, by how much rows held out gain.
 
-    Both ends count by their gap to the better one, as strengths do.
+    Both ends count by their gap to the better one, as strengths do. Not at all where there are as
+    many parameters as rows: a Newton step is then no estimate of what a fold's rows are worth.
     """
     problem = setting.problem
+    if num_parameters(problem.num_columns) >= problem.num_rows:
+        return 0.0
     fit = setting.cycles(start, progress)
     progress.journal.watch((fit,))
     penalty = setting.penalty(strength, problem.num_rows)
-    fit.run(problem.sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+    fit.run(problem.sample, penalty, setting.region(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
     plain = fit.augmented
     relaxed = penalty.relaxed(plain[:-1, :-1])
-    fit.run(problem.sample, relaxed, setting.region(), _TOLERANCE, _MAX_CYCLES)
+    fit.run(problem.sample, relaxed, setting.region(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
     gain, error = _mean_and_error(
         progress.journal.value(
             partial(gain_of_relaxing, setting, plain, fit.augmented, penalty, progress)
         )
     )
-    if not math.isfinite(gain):
+    if math.isnan(gain):
         return 0.0
     of_worse = _weight(abs(gain), error)
     return (1.0 if gain > 0 else of_worse) / (1 + of_worse)

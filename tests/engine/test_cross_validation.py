@@ -29,8 +29,8 @@ NUM_COLUMNS, NUM_ROWS, NUM_TABLES = 5, 500, 10
 def test_a_fold_without_a_solution_has_no_estimate_and_not_that_of_all_rows() -> None:
     augmented = torch.eye(3, dtype=torch.float64)
     region = Region(True, torch.full((2,), 1e-3, dtype=torch.float64), is_definite=True)
-    assert _moved(augmented, torch.full_like(augmented, torch.nan), region).isnan().all()
-    assert not _moved(augmented, torch.full_like(augmented, 0.1), region).isnan().any()
+    assert _moved(augmented, torch.full_like(augmented, torch.nan), region)[0].isnan().all()
+    assert not _moved(augmented, torch.full_like(augmented, 0.1), region)[0].isnan().any()
 
 
 def optimism(
