@@ -33,7 +33,7 @@ from vnce_engine.surface import Surface
 NUM_FOLDS = 10
 # With more parameters, the entries of A, Newton's equations are solved without a matrix, which
 # takes longer, and there are fewer folds.
-_MOST_PARAMETERS = 1_000
+MOST_PARAMETERS = 1_000
 _NUM_WIDE_FOLDS = 3
 _MAX_HALVINGS = 30
 
@@ -80,7 +80,7 @@ class _Folds(Generic[RowSampleT]):
     ) -> None:
         self._setting, self._progress, self._with_noise = setting, progress, with_noise
         num_rows = setting.problem.num_rows
-        self._is_small = num_parameters(setting.problem.num_columns) <= _MOST_PARAMETERS
+        self._is_small = num_parameters(setting.problem.num_columns) <= MOST_PARAMETERS
         self.number = min(NUM_FOLDS if self._is_small else _NUM_WIDE_FOLDS, num_rows)
         # The rows are in an order of their contents, so that each fold has rows of all kinds.
         device = setting.problem.scale.device

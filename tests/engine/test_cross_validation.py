@@ -80,7 +80,7 @@ def test_every_parameter_costs_about_one_nat_out_of_sample(
     without a matrix, a Hessian of single draws made it .6 where cells are missing.
     """
     if not with_matrix:
-        monkeypatch.setattr(cross_validation, "_MOST_PARAMETERS", 0)
+        monkeypatch.setattr(cross_validation, "MOST_PARAMETERS", 0)
         monkeypatch.setattr(cross_validation, "_NUM_WIDE_FOLDS", cross_validation.NUM_FOLDS)
     shares = np.array([optimism(problem_class, seed, missing) for seed in range(NUM_TABLES)])
     error = 4 * shares.std(ddof=1) / math.sqrt(NUM_TABLES)
