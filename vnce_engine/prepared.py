@@ -38,7 +38,10 @@ class RowSample(Sample, Protocol):
         """Return this sample, its missing cells drawn anew under `augmented` if they are drawn."""
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
-        """Return each row's share of the objective, (num_rows,): 0 for rows of other samples."""
+        """Return each row's share of the objective, (num_rows,): 0 for rows of other samples.
+
+        A row's share has its noise rows', if the sample has them.
+        """
 
     def information(self, augmented: Tensor) -> Tensor:
         """Return about the negative Hessian (p, p) of the terms; see `information.py`."""
@@ -50,10 +53,13 @@ class RowSample(Sample, Protocol):
         """Return a sample of some data rows, bool by row of the table, and their noise rows."""
 
     def data_part(self, is_kept: Tensor) -> Self:
-        """Return some data rows, bool by row of the table, without noise rows."""
+        """Return some data rows, bool by row of the table, without noise rows.
+
+        Of such a part terms, information and objective can be asked, which are sums over its rows.
+        """
 
     def noise_part(self) -> Self:
-        """Return the noise rows alone."""
+        """Return the noise rows alone, of which the same can be asked."""
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the probability (n,) of being noise that each data row is given."""

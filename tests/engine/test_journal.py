@@ -48,6 +48,7 @@ def assert_alike(resumed: Any, whole: Any) -> None:
     assert resumed.linear_choice_ == whole.linear_choice_
     assert resumed.penalty_ == whole.penalty_
     assert resumed.penalty_path_ == whole.penalty_path_
+    assert resumed.penalty_relaxation_ == whole.penalty_relaxation_
     assert resumed.status_ == whole.status_
     scale = np.sqrt(np.outer(np.diag(whole.precision_), np.diag(whole.precision_)))
     # A cycle's change below the tolerance leaves a distance to the fixed point of about as much at
