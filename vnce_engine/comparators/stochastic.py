@@ -21,6 +21,7 @@ from vnce_engine.generator_state import generator_state, restore_generator
 from vnce_engine.journal import Holder
 from vnce_engine.progress import FitCancelledError, Progress
 from vnce_engine.result import FitStatus, FitWarning
+from vnce_engine.truncated_normal import match_moments
 
 FloatArray = NDArray[np.float64]
 
@@ -182,7 +183,8 @@ class _Ascent:
     """The moving state of a fit: parameters, chains, and the order of the present epoch's rows."""
 
     def __init__(self, table: ScaledTable, sampler: Sampler, options: StochasticOptions) -> None:
-        self.theta = Parameters.independent(np.nanmean(table.X**2, axis=0))
+        self._units = _Units.of(table)
+        self.theta = _start(table)
         self.path: list[float] = []
         self.num_cut = 0
         self._table, self._sampler, self._options = table, sampler, options
@@ -201,9 +203,10 @@ class _Ascent:
         moments = self._sampler.sample(self._batches[batch], self.theta)
         slope = _slope(self._table, *moments, self.theta)
         size = self._options.step_size / (1 + epoch / _HALF_LIFE)
-        if _leads_too_far(self.theta.plus(slope, size)):
+        direction = self._units.direction(slope)
+        if _leads_too_far(self.theta.plus(direction, size)):
             return False
-        self.theta, num_halvings = _definite(self.theta, slope, size)
+        self.theta, num_halvings = _definite(self.theta, direction, size)
         self.num_cut += num_halvings > 0
         self.path.append(float(np.sum(slope.precision**2) + np.sum(slope.linear**2)))
         return True
@@ -229,6 +232,43 @@ class _Ascent:
         self._deal(order.numpy())
         restore_generator(self._table.rng, generator)
         self._sampler.restore(chains)
+
+
+@dataclass(frozen=True)
+class _Units:
+    """What a step measures rows from, and in.
+
+    Where h is estimated, these are the columns' means and standard deviations: of columns far above
+    zero K is large, and K and h hang together so closely that in other units no step size serves.
+    """
+
+    centre: FloatArray
+    """(d,)"""
+    spread: FloatArray
+    """(d,)"""
+
+    @classmethod
+    def of(cls, table: ScaledTable) -> "_Units":
+        d = table.X.shape[1]
+        if not table.free_linear:
+            return cls(np.zeros(d), np.ones(d))
+        return cls(np.nanmean(table.X, axis=0), np.nanstd(table.X, axis=0))
+
+    def direction(self, slope: Parameters) -> Parameters:
+        """Return the step in K and h that the slope of K and h asks for in these units."""
+        pull = np.outer(self.centre, slope.linear)
+        variance = self.spread**2
+        precision = (slope.precision + 0.5 * (pull + pull.T)) / np.outer(variance, variance)
+        return Parameters(precision, slope.linear / variance + precision @ self.centre)
+
+
+def _start(table: ScaledTable) -> Parameters:
+    """Return independent columns, half-normal ones unless h is estimated."""
+    if not table.free_linear:
+        return Parameters.independent(np.nanmean(table.X**2, axis=0))
+    moments = (torch.from_numpy(f(table.X, axis=0)) for f in (np.nanmean, np.nanvar))
+    mu, sigma = (part.numpy() for part in match_moments(*moments))
+    return Parameters(np.diag(sigma**-2), mu / sigma**2)
 
 
 def _slope(table: ScaledTable, data: Moments, model: Moments, theta: Parameters) -> Parameters:
