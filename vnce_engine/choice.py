@@ -32,7 +32,8 @@ class PenaltyChoice:
     is_settled: bool = True
     """Whether any of the fits that were compared had settled."""
     relaxation: float | None = None
-    """By how much the adaptive penalty of the final fit is relaxed; see `Penalty.relaxed`."""
+    """By how much the adaptive penalty of the final fit is relaxed, see `Penalty.relaxed`; None
+    where that was not judged."""
 
 
 def graph_of(augmented: Tensor) -> Tensor:

@@ -135,9 +135,9 @@ class _Folds(Generic[RowSampleT]):
             noise_slope = to_slope(staying.terms(augmented, progress)[1])
             noise_matrix = staying.information(augmented)
             slope, matrix = slope + noise_slope, matrix + noise_matrix
-            shares = [part.num_rows / num_rows for part in parts]
-            slopes = [x + share * noise_slope for x, share in zip(slopes, shares, strict=True)]
-            matrices = [x + share * noise_matrix for x, share in zip(matrices, shares, strict=True)]
+            parts_of_rows = [part.num_rows / num_rows for part in parts]
+            slopes = [x + f * noise_slope for x, f in zip(slopes, parts_of_rows, strict=True)]
+            matrices = [x + f * noise_matrix for x, f in zip(matrices, parts_of_rows, strict=True)]
         own_penalty = _of_all_rows(penalty, precision)
         penalties = [_of_all_rows(p, precision) for p in of_folds] or [own_penalty] * self.number
 
@@ -150,11 +150,12 @@ class _Folds(Generic[RowSampleT]):
                 free,
             )
             moved, share = _moved(augmented, to_matrix(step[:, 0], len(augmented)), region)
-            total += _objective(part, staying, moved, num_rows)
+            shares = _objective(part, staying, moved, num_rows)
             if share < 1:
                 # The objective is concave: at the end of the whole step it is lower still.
-                fallen = _objective(part, staying, augmented, num_rows)
-                total += (1 / share - 1) * (_objective(part, staying, moved, num_rows) - fallen)
+                at_start = _objective(part, staying, augmented, num_rows)
+                shares = shares + (1 / share - 1) * (shares - at_start)
+            total += shares
             without.append(moved)
         if staying is not None:
             scores = sample.noise_scores(augmented)

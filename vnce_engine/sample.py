@@ -33,9 +33,10 @@ class ContrastiveSample:
     noise: tuple[Block, ...]
     nu: float
     """Noise rows a data row, also in a part that has rows of one class alone."""
-    is_selected: bool = False
-    """Whether rows were held out. The Hessian then has missing cells at their mean, as that of the
-    rows' marginal densities has: with single draws it is larger, and a Newton step too short."""
+    curvature_at_means: bool = False
+    """Whether the Hessian has missing cells at their mean, as that of the rows' marginal densities
+    has, for rows that others are held out of: with single draws it is larger, and the step that
+    leaves those out too short."""
 
     @classmethod
     def of(cls, data: Iterable[Block], noise: Iterable[Block]) -> "ContrastiveSample":
@@ -83,7 +84,7 @@ class ContrastiveSample:
             log_ratio = torch.sub(block.log_ratio_offset[0, :count], quadratic, alpha=0.5)
             class_probability = torch.sigmoid(log_ratio - log_nu)
             weights = class_probability * (1 - class_probability)
-            if self.is_selected:
+            if self.curvature_at_means:
                 draws = _mean_rows(block, augmented)[:, :count]
             rows.append((draws, weights * (0.25 * weight / self.num_rows)))
         return RowCurvature(rows, penalty, is_free)
@@ -171,7 +172,7 @@ class ContrastiveSample:
     def select(self, is_kept: Tensor) -> "ContrastiveSample":
         """Return a copy of some data rows, bool by row of the table, and their noise rows."""
         noise = _of_owners(self.noise, is_kept)
-        return replace(self.data_part(is_kept), noise=noise, is_selected=True)
+        return replace(self.data_part(is_kept), noise=noise, curvature_at_means=True)
 
     def data_part(self, is_kept: Tensor) -> "ContrastiveSample":
         """Return a copy of some data rows, bool by row of the table, without noise rows."""

@@ -33,6 +33,17 @@ def test_a_fold_without_a_solution_has_no_estimate_and_not_that_of_all_rows() ->
     assert not _moved(augmented, torch.full_like(augmented, 0.1), region)[0].isnan().any()
 
 
+def test_a_step_out_of_the_region_is_cut_short_and_says_by_how_much() -> None:
+    augmented = torch.eye(3, dtype=torch.float64)
+    region = Region(True, torch.full((2,), 1e-3, dtype=torch.float64), is_definite=True)
+    step = torch.zeros_like(augmented)
+    step[0, 1] = step[1, 0] = 3.0  # K is definite up to a third of it
+    moved, share = _moved(augmented, step, region)
+    assert share == 0.25
+    torch.testing.assert_close(moved, augmented + 0.25 * step)
+    assert _moved(augmented, 0.1 * step, region)[1] == 1
+
+
 def optimism(
     problem_class: type[Problem] | type[GaussianProblem], seed: int, missing: float
 ) -> float:
@@ -96,3 +107,14 @@ def test_noise_of_any_tenth_of_the_rows_is_even(size: int) -> None:
     points = draw(10 * size)
     means = torch.stack([points[fold::10].mean(dim=0) for fold in range(10)])
     assert (means - 0.5).abs().max() < 5 * math.sqrt(1 / 12 / size)
+
+
+def test_a_shortened_step_is_judged_by_its_whole_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The objective is concave: what is told from half of each step is a little less than all."""
+    whole = optimism(Problem, 0, 0.0)
+
+    def halved(augmented: torch.Tensor, step: torch.Tensor, region: Region) -> tuple[Any, float]:
+        return region.project(augmented + 0.5 * step), 0.5
+
+    monkeypatch.setattr(cross_validation, "_moved", halved)
+    assert 0.8 * whole < optimism(Problem, 0, 0.0) <= whole

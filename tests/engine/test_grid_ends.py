@@ -100,3 +100,14 @@ def test_an_l1_grid_starts_where_the_last_edge_goes_and_reaches_less_where_rows_
 def test_an_l1_grid_stays_where_a_wide_table_is_safe() -> None:
     grid = strengths(setting(12, PenaltyKind.L1, d=6), Progress(None))
     assert min(grid) >= weakest_safe_strength(PenaltyKind.L1)
+
+
+def test_an_adaptive_path_of_a_short_table_ends_early_where_no_matrix_is_formed() -> None:
+    """44 columns have 1,035 parameters; with more rows than that the path goes on."""
+    narrow, wide, long = (
+        strengths(setting(n, PenaltyKind.ADAPTIVE, d=d), Progress(None))
+        for n, d in ((150, 43), (150, 44), (1_100, 44))
+    )
+    assert wide[-1] == 0.3
+    assert narrow[-1] == 0.03
+    assert long[-1] == 0.01

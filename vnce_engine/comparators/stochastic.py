@@ -259,7 +259,7 @@ class _Units:
         pull = np.outer(self.centre, slope.linear)
         variance = self.spread**2
         precision = (slope.precision + 0.5 * (pull + pull.T)) / np.outer(variance, variance)
-        return Parameters(precision, slope.linear / variance + precision @ self.centre)
+        return Parameters(precision, slope.linear / variance).seen_from(-self.centre)
 
 
 def _start(table: ScaledTable) -> Parameters:
