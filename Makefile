@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 	OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default
 
-.PHONY: help demo serve lint check test test-kernels format openapi client bench bench-service bench-quick bench-validity clean
+.PHONY: help demo serve lint check test test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -79,6 +79,11 @@ bench-service: .venv/.dev  ## the service under load, with wrk
 
 bench-quick: .venv/.dev  ## the engine's figures: AUC and CPU time on ring and hub graphs
 	$(BIN)/python -m benchmarks.quick
+
+# Kernels that every processor has, so that figures stored on one machine hold on another. ESTIMATES=--write stores.
+bench-estimates: .venv/.dev  ## whether every estimator gives what it gave: K and h beside benchmarks/estimates.npz
+	MKL_CBWR=COMPATIBLE OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default \
+		$(BIN)/python -m benchmarks.estimates $(ESTIMATES)
 
 # VALIDITY passes options on, such as VALIDITY="--full --data DIR".
 bench-validity: .venv/.dev  ## whether estimates are right and repeatable: tables, in 10 minutes
