@@ -10,8 +10,8 @@ import argparse
 import numpy as np
 import torch
 
-from vnce_engine.fit import BARRIER_ROWS, FitOptions, fit
-from vnce_engine.observations import Observations
+from vnce_engine.data.observations import Observations
+from vnce_engine.pipeline.fit import BARRIER_ROWS, FitOptions, fit
 from vnce_engine.simulate import ring_precision, sample_truncated_gaussian
 
 NUM_COLUMNS = 6

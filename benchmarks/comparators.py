@@ -16,16 +16,16 @@ import numpy as np
 import torch
 
 from benchmarks.quick import FRACTIONS
-from vnce_engine.comparators.estimators import (
+from vnce_engine.estimators.comparators import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_estimator import GaussianEM
-from vnce_engine.estimators import TruncatedGaussianVNCE
+from vnce_engine.estimators.gaussian_em import GaussianEM
+from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
-from vnce_engine.metrics import edge_roc
+from vnce_engine.inference.metrics import edge_roc
 
 FIRST_SEED = 100
 # Stronger shrinkage than this hurts on rings, weaker on hubs.

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from vnce_engine import GaussianVNCE
-from vnce_engine.comparators.gaussian_estimator import GaussianEM
-from vnce_engine.metrics import edge_roc
+from vnce_engine.estimators.gaussian_em import GaussianEM
+from vnce_engine.inference.metrics import edge_roc
 from vnce_engine.simulate import hub_precision, mask_completely_at_random, ring_precision
 
 FRACTIONS = (0.0, 0.3)

@@ -17,19 +17,24 @@ from torch import Tensor
 
 from benchmarks.validity.penalised import root_mean_square_error
 from benchmarks.validity.simulated import DEFAULT_GRAPHS, Truth, pairs
-from vnce_engine.canonical import canonical_order
-from vnce_engine.cross_validation import cross_validated, gain_of_relaxing
-from vnce_engine.fit import BARRIER_ROWS, FitOptions
-from vnce_engine.observations import Observations
-from vnce_engine.penalty import Penalty, PenaltyKind
-from vnce_engine.problem import Problem
-from vnce_engine.progress import Progress
-from vnce_engine.sample import ContrastiveSample, data_blocks, noise_blocks, noise_points
-from vnce_engine.setting import Setting
+from vnce_engine.contrastive.problem import Problem
+from vnce_engine.contrastive.sample import (
+    ContrastiveSample,
+    data_blocks,
+    noise_blocks,
+    noise_points,
+)
+from vnce_engine.data.canonical import canonical_order
+from vnce_engine.data.observations import Observations
+from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.pipeline.fit import BARRIER_ROWS, FitOptions
+from vnce_engine.runtime.progress import Progress
+from vnce_engine.selection.cross_validation import cross_validated, gain_of_relaxing
+from vnce_engine.selection.setting import Setting
 
 STRENGTHS = (3.0, 1.7, 1.0, 0.55, 0.3, 0.17, 0.1, 0.055, 0.03, 0.01)
 _FRESH_ROWS = 30_000
-# As a path of `selection.py` is followed.
+# As a path of `selection/held_out.py` is followed.
 _TOLERANCE, _MAX_CYCLES = 2e-2, 6
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine.experiments.graph_recovery import simulate
-from vnce_engine.metrics import edge_roc
+from vnce_engine.inference.metrics import edge_roc
 
 FRACTIONS = (0.0, 0.3)
 FIRST_SEED = 100

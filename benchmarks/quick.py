@@ -22,7 +22,7 @@ from sklearn.covariance import GraphicalLassoCV
 
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
-from vnce_engine.metrics import edge_roc
+from vnce_engine.inference.metrics import edge_roc
 
 FloatArray = NDArray[np.float64]
 Method = Callable[[FloatArray], FloatArray]

@@ -28,14 +28,14 @@ from sklearn.covariance import GraphicalLassoCV
 from benchmarks.accuracy import RESULTS, write_rows
 from benchmarks.large import Usage, measure_apart
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.comparators.estimators import TruncatedGaussianMLE
+from vnce_engine.contrastive.problem import Problem
+from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.sampling import sample_truncated_gaussian
+from vnce_engine.estimators.comparators import TruncatedGaussianMLE
 from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
-from vnce_engine.observations import Observations
-from vnce_engine.orthant_sampling import sample_truncated_gaussian
-from vnce_engine.penalty import PenaltyKind
-from vnce_engine.problem import Problem
-from vnce_engine.progress import Progress
-from vnce_engine.surface import Surface
+from vnce_engine.optim.surface import Surface
+from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.runtime.progress import Progress
 
 FloatArray = NDArray[np.float64]
 

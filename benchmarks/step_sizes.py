@@ -26,8 +26,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.comparators import FIRST_SEED, measure
-from vnce_engine.comparators.estimators import TruncatedGaussianMLE
-from vnce_engine.estimators import TruncatedGaussianVNCE
+from vnce_engine.estimators.comparators import TruncatedGaussianMLE
+from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.experiments.graph_recovery import GRAPHS
 from worker.figures.drawing import add_legend, add_title, render
 from worker.figures.experiments.looks import LINE_LOOKS

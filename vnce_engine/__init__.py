@@ -1,16 +1,16 @@
 """Graphical models from incomplete tables by variational noise-contrastive estimation."""
 
-from vnce_engine.comparators.estimators import (
+from vnce_engine.estimators.comparators import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_estimator import GaussianEM
-from vnce_engine.comparators.gaussian_score_matching import GaussianScoreMatching
-from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.gaussian import GaussianNCE, GaussianVNCE
-from vnce_engine.result import FitStatus, FitStep
+from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
+from vnce_engine.estimators.gaussian_em import GaussianEM
+from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
+from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.inference.result import FitStatus, FitStep
 
 __all__ = [
     "FitStatus",

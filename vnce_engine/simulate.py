@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vnce_engine.checks import check_count, check_fraction
-from vnce_engine.orthant_sampling import sample_truncated_gaussian
+from vnce_engine.distributions.sampling import sample_truncated_gaussian
+from vnce_engine.runtime.checks import check_count, check_fraction
 
 __all__ = [
     "hub_precision",

@@ -20,14 +20,14 @@ from vnce_engine import (
     TruncatedGaussianNCE,
     TruncatedGaussianVNCE,
 )
-from vnce_engine.comparators.estimators import (
+from vnce_engine.estimators.comparators import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_estimator import GaussianEM
-from vnce_engine.comparators.gaussian_score_matching import GaussianScoreMatching
+from vnce_engine.estimators.gaussian_em import GaussianEM
+from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
 
 Estimator = (
     GaussianNCE

@@ -17,7 +17,7 @@ from rich.table import Table
 from service.problems import Problem
 from service.results.schemas import EstimationResult, RocRead
 from service.results.vocabulary import EdgeScore
-from vnce_engine.metrics import EdgeROC
+from vnce_engine.inference.metrics import EdgeROC
 from worker.cli.printing import edge_table, listing, to_json
 from worker.cli.progress import Show, board, show_job
 from worker.cli.result_folder import write_files

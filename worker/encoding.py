@@ -41,8 +41,8 @@ from service.results.schemas import (
     TimingRead,
 )
 from service.results.vocabulary import FitStatus
-from vnce_engine.result import LinearEvidence as EngineEvidence
-from vnce_engine.result import Stability
+from vnce_engine.inference.result import LinearEvidence as EngineEvidence
+from vnce_engine.inference.result import Stability
 from worker.builders import Estimator
 from worker.exports.graph import left_out_warnings
 from worker.exports.roc import score_documents

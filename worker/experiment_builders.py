@@ -18,7 +18,7 @@ from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.posterior_toy import PosteriorToy
-from vnce_engine.journal import Journal
+from vnce_engine.runtime.journal import Journal
 
 
 def build_experiment(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
 from service.results.vocabulary import EdgeScore
-from vnce_engine.metrics import EdgeROC
+from vnce_engine.inference.metrics import EdgeROC
 from worker.builders import Estimator
 from worker.exports.roc import roc_curves
 from worker.truth import Pair, adjacency

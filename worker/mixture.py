@@ -20,11 +20,11 @@ from service.jobs.vocabulary import MixtureClimb
 from service.problems import ProblemCode, problem_document
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
-from vnce_engine.journal import Journal, UnusableJournalError
-from vnce_engine.mixture.fit import MixtureFit, fit_mixture
-from vnce_engine.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.progress import FitCancelledError as EngineCancelledError
-from vnce_engine.result import FitStatus, FitStep
+from vnce_engine.experiments.mixture.fit import MixtureFit, fit_mixture
+from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
+from vnce_engine.inference.result import FitStatus, FitStep
+from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from worker.estimation import FITTED, PREPARED, OnStep, count_censored, incompatible, report
 from worker.failures import FitCancelledError, JobFailedError
 from worker.fitted import to_array

@@ -11,7 +11,7 @@ from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.vocabulary import Figure
-from vnce_engine.mixture.fit import MixtureFit
+from vnce_engine.experiments.mixture.fit import MixtureFit
 from worker.exports.csv_text import csv_bytes
 from worker.exports.objective import objective_artefact
 from worker.figures.drawing import label

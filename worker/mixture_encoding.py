@@ -17,7 +17,7 @@ from service.results.mixture_result import (
 )
 from service.results.schemas import ConvergenceRead, DatasetIdentity, ResultWarning, TimingRead
 from service.results.vocabulary import FitStatus
-from vnce_engine.mixture.fit import MixtureFit
+from vnce_engine.experiments.mixture.fit import MixtureFit
 from worker.encoding import (
     COMPLETE,
     MISSING_COMPLETELY_AT_RANDOM,

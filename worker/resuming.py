@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from vnce_engine.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.journal import Journal, UnusableJournalError
 
 Fit = TypeVar("Fit")
 

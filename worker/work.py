@@ -20,7 +20,7 @@ from service.jobs.specs.simulation import SimulationSpec
 from service.problems import ProblemError, problem_document
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
-from vnce_engine.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from worker.estimation import EstimationRequest, OnStep, estimate
 from worker.experiments import Split, put_together, run_part, split
 from worker.failures import JobFailedError

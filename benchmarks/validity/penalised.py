@@ -21,7 +21,7 @@ from benchmarks.validity.measurements import (
 )
 from benchmarks.validity.simulated import DEFAULT_GRAPHS, Truth, pairs
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.metrics import scaled_interaction
+from vnce_engine.inference.metrics import scaled_interaction
 
 FloatArray = NDArray[np.float64]
 

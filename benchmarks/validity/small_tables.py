@@ -24,7 +24,7 @@ from benchmarks.validity.measurements import (
 )
 from benchmarks.validity.simulated import Truth, independent, pairs, random_graph, unit_ring
 from vnce_engine import GaussianEM, TruncatedGaussianVNCE
-from vnce_engine.metrics import edge_roc, scaled_interaction
+from vnce_engine.inference.metrics import edge_roc, scaled_interaction
 
 FloatArray = NDArray[np.float64]
 

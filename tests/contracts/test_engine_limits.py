@@ -7,8 +7,13 @@ from service.jobs.specs import base as specs_base
 from service.jobs.specs import contrastive as specs
 from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
-from vnce_engine import columns, metrics, observations, paper, penalty, problem, stability
+from vnce_engine.contrastive import paper_recipe as paper
+from vnce_engine.contrastive import problem
+from vnce_engine.data import columns, observations
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
+from vnce_engine.inference import metrics
+from vnce_engine.penalties import penalty
+from vnce_engine.selection import stability
 
 
 def test_least_number_of_rows() -> None:

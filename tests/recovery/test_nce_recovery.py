@@ -8,8 +8,8 @@ import torch
 from scipy.special import expit
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.noise import ProductTruncatedNormal, random_uniforms
-from vnce_engine.observations import Observations
+from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.data.observations import Observations
 from vnce_engine.simulate import mask_completely_at_random, sample_truncated_gaussian
 
 NUM_ROWS = 4000

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from vnce_engine.progress import OnStep
+from vnce_engine.runtime.progress import OnStep
 
 # None where a number is undefined; never NaN or infinite, which JSON cannot hold.
 Scalar = str | int | float | None

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.byte_tensor import to_bytes, to_tensor
-from vnce_engine.checks import check_count, check_fraction, check_seed, shown
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
-from vnce_engine.journal import Journal, UnusableJournalError
-from vnce_engine.metrics import edge_roc
-from vnce_engine.progress import FitCancelledError, OnStep
-from vnce_engine.result import FitStatus, FitStep
+from vnce_engine.inference.metrics import edge_roc
+from vnce_engine.inference.result import FitStatus, FitStep
+from vnce_engine.runtime.byte_tensor import to_bytes, to_tensor
+from vnce_engine.runtime.checks import check_count, check_fraction, check_seed, shown
+from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.progress import FitCancelledError, OnStep
 from vnce_engine.simulate import (
     hub_precision,
     mask_completely_at_random,

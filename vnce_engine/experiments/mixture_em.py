@@ -11,12 +11,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vnce_engine.checks import check_count, check_positive, check_seed
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
-from vnce_engine.mixture import em
-from vnce_engine.mixture.data import MixtureData, draw_normalised
-from vnce_engine.progress import FitCancelledError, OnStep
-from vnce_engine.result import FitStep
+from vnce_engine.experiments.mixture import em
+from vnce_engine.experiments.mixture.data import MixtureData, draw_normalised
+from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.checks import check_count, check_positive, check_seed
+from vnce_engine.runtime.progress import FitCancelledError, OnStep
 
 NU = 1.0
 _COLUMNS = {

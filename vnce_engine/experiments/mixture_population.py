@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vnce_engine.checks import check_count, check_seed
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable, part_generator
-from vnce_engine.mixture.data import draw_unnormalised
-from vnce_engine.mixture.estimation import MixtureEstimates, estimate, random_starts
-from vnce_engine.mixture.methods import UNNORMALISED
-from vnce_engine.mixture.model import true_log_partition
-from vnce_engine.progress import FitCancelledError, OnStep
-from vnce_engine.result import FitStep
+from vnce_engine.experiments.mixture.data import draw_unnormalised
+from vnce_engine.experiments.mixture.estimation import MixtureEstimates, estimate, random_starts
+from vnce_engine.experiments.mixture.methods import UNNORMALISED
+from vnce_engine.experiments.mixture.model import true_log_partition
+from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.checks import check_count, check_seed
+from vnce_engine.runtime.progress import FitCancelledError, OnStep
 
 FloatArray = NDArray[np.float64]
 

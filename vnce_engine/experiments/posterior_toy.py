@@ -13,14 +13,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vnce_engine.checks import check_count, check_positive, check_seed
+from vnce_engine.black_box.adam import raise_by_adam
+from vnce_engine.black_box.gaussian_noise import GaussianNoise
+from vnce_engine.black_box.network_family import NetworkFamily
+from vnce_engine.black_box.objectives import data_term, elbo, log_weight, open_uniforms
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
-from vnce_engine.progress import OnStep
-from vnce_engine.variational.adam import raise_by_adam
-from vnce_engine.variational.gaussian_noise import GaussianNoise
-from vnce_engine.variational.network_family import NetworkFamily
-from vnce_engine.variational.objectives import data_term, elbo, log_weight, open_uniforms
-from vnce_engine.variational.product_latent import ProductLatent
+from vnce_engine.experiments.product_latent import ProductLatent
+from vnce_engine.runtime.checks import check_count, check_positive, check_seed
+from vnce_engine.runtime.progress import OnStep
 
 TRUTH = "true posterior"
 METHODS: dict[str, tuple[str, float] | None] = {

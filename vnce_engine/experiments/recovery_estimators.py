@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vnce_engine.comparators.estimators import (
+from vnce_engine.estimators.comparators import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_estimator import GaussianEM
-from vnce_engine.estimators import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.journal import Journal
-from vnce_engine.progress import OnStep
-from vnce_engine.result import FitStatus
+from vnce_engine.estimators.gaussian_em import GaussianEM
+from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.progress import OnStep
 
 FloatArray = NDArray[np.float64]
 

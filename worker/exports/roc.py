@@ -9,8 +9,8 @@ from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import RocRead, ScoreRead
 from service.results.vocabulary import EdgeScore
-from vnce_engine import metrics
-from vnce_engine.metrics import EdgeROC
+from vnce_engine.inference import metrics
+from vnce_engine.inference.metrics import EdgeROC
 
 NO_TRUTH = "no ground truth was attached to the data set when the job was submitted"
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from service.results.vocabulary import EdgeScore
-from vnce_engine.metrics import EdgeROC
+from vnce_engine.inference.metrics import EdgeROC
 from worker.figures.drawing import FAINT, SERIES, add_legend, add_title, render
 
 SCORE_LABELS = {

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from vnce_engine.bfgs import minimise
-from vnce_engine.variational.affine_normal import AffineNormal
-from vnce_engine.variational.contrast import Contrast, Rows, draw_latents, vnce_terms
+from vnce_engine.black_box.affine_normal import AffineNormal
+from vnce_engine.black_box.contrast import Contrast, Rows, draw_latents, vnce_terms
+from vnce_engine.optim.bfgs import minimise
 
 NUS = (0.1, 1.0, 10.0)
 # The trapezoid rule on smooth functions that vanish at both ends is right to rounding once its

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from vnce_engine.mixture import em, objectives
-from vnce_engine.mixture.data import MixtureData, draw_normalised, draw_unnormalised
-from vnce_engine.mixture.estimation import estimate, random_starts
-from vnce_engine.mixture.methods import UNNORMALISED
-from vnce_engine.mixture.model import log_bernoulli, log_joint, log_noise, log_posterior
+from vnce_engine.experiments.mixture import em, objectives
+from vnce_engine.experiments.mixture.data import MixtureData, draw_normalised, draw_unnormalised
+from vnce_engine.experiments.mixture.estimation import estimate, random_starts
+from vnce_engine.experiments.mixture.methods import UNNORMALISED
+from vnce_engine.experiments.mixture.model import log_bernoulli, log_joint, log_noise, log_posterior
 
 NUS = (0.1, 1.0, 10.0)
 

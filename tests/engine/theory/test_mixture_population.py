@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from vnce_engine.mixture import em
-from vnce_engine.mixture.data import MixtureData
-from vnce_engine.mixture.model import log_bernoulli, log_joint, log_noise, log_posterior
+from vnce_engine.experiments.mixture import em
+from vnce_engine.experiments.mixture.data import MixtureData
+from vnce_engine.experiments.mixture.model import log_bernoulli, log_joint, log_noise, log_posterior
 
 TRUTH = 4.0
 NUS = (0.1, 1.0, 10.0)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from vnce_engine.result import LinearEvidence
+from vnce_engine.inference.result import LinearEvidence
 from worker.builders import build_estimator
 from worker.encoding import encode
 from worker.estimation import EstimationRequest

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from service.results.edges import Edge
-from vnce_engine.metrics import edge_roc
+from vnce_engine.inference.metrics import edge_roc
 from worker.figures.circle import Circle
 from worker.figures.drawing import FONT_POINTS, NEGATIVE, POSITIVE, label
 from worker.figures.heatmap import heatmap_svg

@@ -16,7 +16,7 @@ from service.identifiers import new_id
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim
 from tests.worker.lease_keeper.conftest import MakeKeeper, ReadJob, step, wait_for
-from vnce_engine.journal import Journal
+from vnce_engine.runtime.journal import Journal
 from worker.endings import StopReason
 from worker.versions import versions
 

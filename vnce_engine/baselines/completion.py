@@ -1,0 +1,208 @@
+"""What a method for complete tables does with missing cells: fixed values, or Gibbs draws.
+
+Gibbs imputation alternates: draw the missing cells under the present K and h, then fit to the
+completed table; the estimate is the average over rounds (stochastic EM; Celeux and Diebolt, 1985).
+"""
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vnce_engine.baselines.chains import CompletedTable
+from vnce_engine.baselines.climb import Optimum, Report
+from vnce_engine.baselines.exponential import Parameters
+from vnce_engine.baselines.filling import Imputation, fill
+from vnce_engine.baselines.result import ComparatorFit, ScaledTable
+from vnce_engine.data.observations import Observations
+from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.generator_state import generator_state, restore_generator
+from vnce_engine.runtime.progress import FitCancelledError, Progress
+
+FloatArray = NDArray[np.float64]
+
+# Fits to complete rows (d, n), starting at the given parameters, and may report its steps.
+CompleteFit = Callable[[FloatArray, Parameters, Report | None], Optimum]
+
+# Rounds before averages are taken, and as many at least that are averaged.
+_BURN_IN = 10
+_SWEEPS = 3
+
+
+class Completion(StrEnum):
+    """What is done with missing cells."""
+
+    GIBBS = "gibbs"
+    MEAN = "mean"
+    ZERO = "zero"
+    DROP = "drop"
+
+
+def fit_completed(
+    table: ScaledTable,
+    completion: Completion,
+    fit: CompleteFit,
+    *,
+    max_rounds: int,
+    tolerance: float,
+    progress: Progress,
+) -> ComparatorFit:
+    """Return the estimate by `fit` of a table with holes; `objective_path` has its maxima.
+
+    With Gibbs draws it converges when no column's mean imputed value, averaged over rounds, moves
+    by more than `tolerance` root mean squares of the column in a round.
+    """
+    if completion is Completion.GIBBS and np.isnan(table.X).any():
+        return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
+    rows = table.X.T if completion is Completion.GIBBS else filled(table.X, completion).T
+    start = Parameters.independent(np.ones(len(rows)))
+    optimum = Optimum(start, math.nan, math.nan, is_converged=False)
+    try:
+        optimum = fit(np.ascontiguousarray(rows), start, progress.report)
+        if optimum.is_cancelled:
+            status = FitStatus.CANCELLED
+        else:
+            status = FitStatus.CONVERGED if optimum.is_converged else FitStatus.MAX_ITERATIONS
+    except FitCancelledError:
+        status = FitStatus.CANCELLED
+    return ComparatorFit(
+        precision=optimum.theta.precision,
+        linear=optimum.theta.linear,
+        status=status,
+        objective_path=() if math.isnan(optimum.gradient_norm) else (optimum.value,),
+        gradient_norm=optimum.gradient_norm,
+    )
+
+
+def filled(X: FloatArray, completion: Completion) -> FloatArray:
+    """Return a table (n, d) without holes, or its complete rows; fixed fills draw nothing."""
+    complete = fill(Observations.from_array(X), Imputation(completion), torch.Generator())
+    rows: FloatArray = complete.values.numpy()
+    return rows
+
+
+def _fit_with_draws(
+    table: ScaledTable, fit: CompleteFit, max_rounds: int, tolerance: float, progress: Progress
+) -> ComparatorFit:
+    rounds = _Rounds(table)
+    status = FitStatus.MAX_ITERATIONS
+    end_round = progress.journal.begin_loop(rounds)
+    try:
+        while rounds.num_done < max_rounds and not rounds.has_settled(tolerance):
+            rounds.do(fit)
+            end_round()
+            progress.report(rounds.num_done / max_rounds, rounds.num_done, rounds.path[-1])
+        # Settled imputations of a fit that has no optimum are no success.
+        if rounds.has_settled(tolerance) and rounds.has_optimum:
+            status = FitStatus.CONVERGED
+    except FitCancelledError:
+        status = FitStatus.CANCELLED
+    return ComparatorFit(
+        precision=rounds.estimate().precision,
+        linear=rounds.estimate().linear,
+        status=status,
+        objective_path=tuple(rounds.path),
+        gradient_norm=rounds.gradient_norm,
+        num_draws=rounds.num_averaged,
+        column_change=rounds.column_change(),
+    )
+
+
+class _Rounds:
+    """The state between rounds: the completed table, the last fit, and sums for the averages."""
+
+    def __init__(self, table: ScaledTable) -> None:
+        d = table.X.shape[1]
+        self.path: list[float] = []
+        self.gradient_norm = math.nan
+        self.has_optimum = False
+        # Whether the next round's draws are there; it may be interrupted in its fit.
+        self._is_drawn = False
+        self._rng = table.rng
+        self._data = CompletedTable(table.X, table.rng)
+        self._theta = Parameters.independent(np.ones(d))
+        self._late_sum = Parameters(np.zeros((d, d)), np.zeros(d))
+        self._means: list[FloatArray] = []
+
+    def do(self, fit: CompleteFit) -> None:
+        """Draw the missing cells anew and fit to the completed table."""
+        if not self._is_drawn:
+            # Draws need a definite K; the fit itself does not.
+            self._data.sweep(self._theta.damped(), _SWEEPS)
+            self._is_drawn = True
+        optimum = fit(self._data.state, self._theta, None)
+        if optimum.is_cancelled:
+            raise FitCancelledError  # the rounds before it are the estimate
+        self._is_drawn = False
+        self._theta, self.gradient_norm = optimum.theta, optimum.gradient_norm
+        self.has_optimum = optimum.is_converged
+        self._means.append(self._data.imputed_means())
+        self.path.append(optimum.value)
+        if self.num_averaged:
+            self._late_sum = Parameters(
+                self._late_sum.precision + self._theta.precision,
+                self._late_sum.linear + self._theta.linear,
+            )
+
+    @property
+    def num_done(self) -> int:
+        """The number of rounds."""
+        return len(self.path)
+
+    @property
+    def num_averaged(self) -> int:
+        """The number of rounds whose fits are averaged."""
+        return max(self.num_done - _BURN_IN, 0)
+
+    def column_change(self) -> FloatArray:
+        """Return (d,) how far each column's mean imputed value, averaged, moved in the last round.
+
+        NaN until there are enough rounds to tell.
+        """
+        late = np.array(self._means[_BURN_IN:])
+        if len(late) <= _BURN_IN:
+            return np.full(len(self._theta.linear), np.nan)
+        change: FloatArray = np.abs(late.mean(axis=0) - late[:-1].mean(axis=0))
+        return change
+
+    def has_settled(self, tolerance: float) -> bool:
+        """Return whether no column's averaged mean moves any more."""
+        return bool((self.column_change() <= tolerance).all())
+
+    def estimate(self) -> Parameters:
+        """Return the average of the late rounds' fits, or the last fit if there are none."""
+        if not self.num_averaged:
+            return self._theta
+        return Parameters(
+            self._late_sum.precision / self.num_averaged, self._late_sum.linear / self.num_averaged
+        )
+
+    def state(self) -> list[Tensor]:
+        """Return all that later rounds depend on."""
+        return [
+            torch.tensor(self.path, dtype=torch.float64),
+            torch.tensor(
+                [self.gradient_norm, self.has_optimum, self._is_drawn], dtype=torch.float64
+            ),
+            torch.from_numpy(np.array(self._means).reshape(-1, len(self._theta.linear))),
+            *(torch.from_numpy(part) for part in (self._theta.precision, self._theta.linear)),
+            *(torch.from_numpy(part) for part in (self._late_sum.precision, self._late_sum.linear)),
+            torch.from_numpy(self._data.missing_cells),
+            generator_state(self._rng),
+        ]
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        path, last, means, *parameters, cells, generator = state
+        self.path, self._means = path.tolist(), list(means.numpy())
+        self.gradient_norm, *flags = last.tolist()
+        self.has_optimum, self._is_drawn = (bool(flag) for flag in flags)
+        precision, linear, late_precision, late_linear = (part.numpy() for part in parameters)
+        self._theta = Parameters(precision, linear)
+        self._late_sum = Parameters(late_precision, late_linear)
+        self._data.missing_cells = cells.numpy()
+        restore_generator(self._rng, generator)

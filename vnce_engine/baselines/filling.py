@@ -1,0 +1,106 @@
+"""Filling the holes of a table by fixed values or noise before a fit that has no place for them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import assert_never
+
+import torch
+
+from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.data.observations import MIN_ROWS, Observations
+from vnce_engine.inference.result import FitResult, FitWarning
+
+
+class Imputation(StrEnum):
+    """What NCE does with missing cells, as it has no place for them."""
+
+    MEAN = "mean"
+    ZERO = "zero"
+    NOISE = "noise"
+    DROP = "drop"
+
+
+def fill(
+    observations: Observations, imputation: Imputation, generator: torch.Generator
+) -> Observations:
+    """Return a table without holes: filled by fixed values or noise, or its complete rows.
+
+    Raises `ValueError` as `complete_rows` does if only they are to be kept.
+    """
+    values, observed = observations.values, observations.observed
+    match imputation:
+        case Imputation.MEAN:
+            filling = (values.sum(dim=0) / observed.sum(dim=0)).expand_as(values)
+        case Imputation.ZERO:
+            filling = torch.zeros_like(values)
+        case Imputation.NOISE:
+            noise = ProductTruncatedNormal.fit(observations)
+            filling = noise.sample(random_uniforms(values.shape[0], values.shape[1], generator))
+        case Imputation.DROP:
+            return complete_rows(observations)
+        case _:
+            assert_never(imputation)
+    return Observations(torch.where(observed, values, filling), torch.ones_like(observed))
+
+
+def complete_rows(observations: Observations) -> Observations:
+    """Return the rows without a missing cell.
+
+    Raises `ValueError` if they are fewer than `MIN_ROWS`, or leave a column without two different
+    values.
+    """
+    complete = observations.observed.all(dim=1)
+    kept = Observations(observations.values[complete], observations.observed[complete])
+    if kept.num_rows < MIN_ROWS:
+        raise ValueError(
+            f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
+            f"{kept.num_rows} of {observations.num_rows}"
+        )
+    constant = (kept.values == kept.values[0]).all(dim=0).nonzero().flatten().tolist()
+    if constant:
+        raise ValueError(
+            f"`imputation='drop'` leaves {kept.num_rows} rows, in which column {constant[0]} "
+            "(counted from 0) has no two different values; keep more of them"
+        )
+    return kept
+
+
+def not_modelled(imputation: str, num_missing: int) -> FitWarning:
+    """Return the warning that so many cells were filled, or dropped, before the fit."""
+    if imputation == Imputation.DROP:
+        meaning = (
+            "left out with their rows before the fit: the estimates are valid if cells are missing "
+            "completely at random, and rest on complete rows alone."
+        )
+    else:
+        meaning = (
+            f"filled ({imputation}) before the fit: the estimates are biased by it, the more the "
+            "more cells are missing."
+        )
+    return FitWarning("missing-cells-not-modelled", f"{num_missing} missing cells were {meaning}")
+
+
+def fit_filled(
+    observations: Observations,
+    imputation: Imputation,
+    seed: int,
+    fit: Callable[[Observations], FitResult],
+) -> FitResult:
+    """Return the `fit` of the filled table, its counts and warnings those of the table as it was.
+
+    Raises `ValueError` as `fill` does.
+    """
+    filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
+    result = fit(filled)
+    num_missing = int((~observations.observed).sum())
+    diagnostics = replace(
+        result.diagnostics,
+        num_rows=observations.num_rows,
+        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+        num_missing=num_missing,
+    )
+    warnings = result.warnings
+    if num_missing:
+        warnings = (not_modelled(imputation, num_missing), *warnings)
+    return replace(result, diagnostics=diagnostics, warnings=warnings)

@@ -1,0 +1,62 @@
+"""A table whose columns have mean 0 and variance 1, and the way back to its own units.
+
+Columns that lie far from zero, beside their spread, keep all their digits this way.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vnce_engine.contrastive.gaussian_problem import standardised_columns
+from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StandardisedTable:
+    """Rows (n, d) with something observed, NaN where missing."""
+
+    X: FloatArray
+    mean: Tensor
+    """(d,): of each column's observed cells, in the units of the table."""
+    scale: Tensor
+    """(d,): their standard deviation."""
+
+    @classmethod
+    def of(cls, observations: Observations) -> "StandardisedTable":
+        """Standardise the columns, whose observed values are not all equal."""
+        scaled, mean, scale = standardised_columns(observations)
+        return cls(scaled.to_array(), mean, scale)
+
+    def log_jacobian(self) -> FloatArray:
+        """Return what each row's log density (n,) of its observed cells is in the table's units.
+
+        Less what it is here: a density of values `scale` times as large is so much lower.
+        """
+        is_observed = ~np.isnan(self.X)
+        lost: FloatArray = is_observed @ np.log(self.scale.numpy())
+        return -lost
+
+    def mean_in_units(self, mean: Tensor) -> Tensor:
+        """Return a mean (d,) in the units of the table."""
+        return self.mean + self.scale * mean
+
+    def covariance_in_units(self, covariance: Tensor) -> Tensor:
+        """Return a covariance (d, d) in the units of the table."""
+        return covariance * torch.outer(self.scale, self.scale)
+
+    def normal_in_units(self, mean: Tensor, precision: Tensor) -> TruncatedGaussian:
+        """Return N(mean, precision⁻¹) as K, h and c in the units of the table."""
+        inverse = 1 / self.scale
+        precision = precision * torch.outer(inverse, inverse)
+        mean = self.mean_in_units(mean)
+        linear = precision @ mean
+        constant = len(mean) * torch.log(mean.new_tensor(2 * torch.pi))
+        log_determinant = torch.linalg.slogdet(precision).logabsdet
+        log_partition = 0.5 * (linear @ mean + constant - log_determinant)
+        return TruncatedGaussian(precision, linear, log_partition)

@@ -1,0 +1,78 @@
+"""Adam on minibatches, for families and models with many parameters."""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.progress import FitCancelledError, OnStep
+
+_DECAY = (0.9, 0.999)
+_TINY = 1e-8
+
+# Takes parameters and the numbers of the batch's rows; returns what is to be raised.
+BatchObjective = Callable[[Tensor, Tensor], Tensor]
+
+
+def adam_epochs(
+    objective: BatchObjective,
+    start: Tensor,
+    num_rows: int,
+    *,
+    num_epochs: int,
+    batch_size: int,
+    step_size: float,
+    generator: torch.Generator,
+) -> Iterator[Tensor]:
+    """Yield the parameters after each of `num_epochs` passes over rows in random batches.
+
+    Source: Kingma and Ba (2015), arXiv:1412.6980.
+    """
+    parameters = start.clone()
+    first, second = torch.zeros_like(start), torch.zeros_like(start)
+    count = 0
+    for _ in range(num_epochs):
+        for batch in torch.randperm(num_rows, generator=generator).split(batch_size):
+            count += 1
+            leaf = parameters.detach().requires_grad_(True)
+            (gradient,) = torch.autograd.grad(objective(leaf, batch.to(start.device)), leaf)
+            first.mul_(_DECAY[0]).add_(gradient, alpha=1 - _DECAY[0])
+            second.mul_(_DECAY[1]).addcmul_(gradient, gradient, value=1 - _DECAY[1])
+            mean = first / (1 - _DECAY[0] ** count)
+            spread = (second / (1 - _DECAY[1] ** count)).sqrt()
+            parameters = parameters + step_size * mean / (spread + _TINY)
+        yield parameters
+
+
+def raise_by_adam(
+    objective: BatchObjective,
+    start: Tensor,
+    num_rows: int,
+    *,
+    num_epochs: int,
+    batch_size: int,
+    step_size: float,
+    generator: torch.Generator,
+    on_step: OnStep | None = None,
+) -> Tensor:
+    """Return the parameters after the last of `adam_epochs`.
+
+    Raises `FitCancelledError` if `on_step`, called after every pass, returns True.
+    """
+    parameters = start
+    epochs = adam_epochs(
+        objective,
+        start,
+        num_rows,
+        num_epochs=num_epochs,
+        batch_size=batch_size,
+        step_size=step_size,
+        generator=generator,
+    )
+    for epoch, moved in enumerate(epochs, start=1):
+        parameters = moved
+        step = FitStep("fit", epoch / num_epochs, epoch, None)
+        if on_step is not None and on_step(step):
+            raise FitCancelledError
+    return parameters

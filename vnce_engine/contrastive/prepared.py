@@ -1,0 +1,179 @@
+"""A table made ready for fitting: what choosing a penalty needs to know of any model's."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, Protocol, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.inference.result import FitStatus
+from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.surface import Sample, SurfacePoint
+from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.runtime.progress import Progress
+
+# Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes,
+# and an estimate of a Gaussian's is never below 1.
+SMALLEST_DIAGONAL = 0.05
+
+
+class RowSample(Sample, Protocol):
+    """Some rows of a table against noise that carries their missing cells."""
+
+    @property
+    def nu(self) -> float:
+        """Noise rows a data row."""
+
+    @property
+    def num_draws(self) -> int:
+        """Draws from q for each missing cell of a data row; 0 where q is the exact posterior."""
+
+    def data_rows(self) -> Tensor:
+        """Return int64 (n,): which rows of the table these are."""
+
+    def completed(self, augmented: Tensor) -> Self:
+        """Return this sample, its missing cells drawn anew under `augmented` if they are drawn."""
+
+    def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
+        """Return each row's share of the objective, (num_rows,): 0 for rows of other samples.
+
+        A row's share has its noise rows', if the sample has them.
+        """
+
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return about the negative Hessian (p, p) of the terms; see `information.py`."""
+
+    def noise_scores(self, augmented: Tensor) -> Tensor:
+        """Return the sum over noise rows of s sᵀ (p, p), s being a row's score."""
+
+    def select(self, is_kept: Tensor) -> Self:
+        """Return a sample of some data rows, bool by row of the table, and their noise rows."""
+
+    def data_part(self, is_kept: Tensor) -> Self:
+        """Return some data rows, bool by row of the table, without noise rows.
+
+        Of such a part terms, information and objective can be asked, which are sums over its rows.
+        """
+
+    def noise_part(self) -> Self:
+        """Return the noise rows alone, of which the same can be asked."""
+
+    def wrong_probability(self, augmented: Tensor) -> Tensor:
+        """Return the probability (n,) of being noise that each data row is given."""
+
+    def effective_sample_size(self) -> float | None:
+        """Return the mean share of the draws of missing cells that counts; None without any."""
+
+
+RowSampleT = TypeVar("RowSampleT", bound=RowSample)
+AnyRowSample = TypeVar("AnyRowSample", bound=RowSample, contravariant=True)
+
+
+class Fit(Protocol[AnyRowSample]):
+    """A fit that each run takes further; a `Holder` of what later runs depend on."""
+
+    augmented: Tensor
+    """A (d + 1, d + 1), the last finite estimate at every moment."""
+    objective_path: list[float]
+    point: SurfacePoint | None
+    """The surface at the estimate; None before the first run."""
+
+    def run(
+        self,
+        sample: AnyRowSample,
+        penalty: Penalty,
+        region: Region,
+        tolerance: float,
+        max_cycles: int,
+    ) -> FitStatus:
+        """Go on from the last estimate until a cycle changes less than `tolerance`."""
+
+    def state(self) -> list[Tensor]:
+        """Return what the next run takes over besides the estimate."""
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+
+
+@dataclass(frozen=True)
+class PreparedTable(ABC, Generic[RowSampleT]):
+    """Scaled rows against their noise; subclasses are of one model each."""
+
+    observations: Observations
+    """Rows with something observed, columns scaled."""
+    scale: Tensor
+    """(d,): the unit of each scaled column."""
+    sample: RowSampleT
+    """All rows, and noise."""
+    generator: torch.Generator
+    """Source of further draws."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows with something observed."""
+        return self.observations.num_rows
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns, d."""
+        return self.observations.num_columns
+
+    def penalty(
+        self,
+        strength: float | None,
+        kind: PenaltyKind,
+        linear: str,
+        num_rows: int,
+        barrier_rows: float = 0.0,
+    ) -> Penalty:
+        """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
+        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows, barrier_rows)
+
+    def region(
+        self, linear: str, graph: Tensor | None = None, *, is_definite: bool = False
+    ) -> Region:
+        """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i.
+
+        `graph`, bool (d, d), has the interactions that may differ from zero.
+        """
+        floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
+        return Region(linear == "free", floor, graph, is_definite)
+
+    def is_noise_near(self, sample: RowSampleT, augmented: Tensor) -> bool:
+        """Return whether the noise of a final sample is as near to the data as it can be made."""
+        return True
+
+    def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
+        """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
+        return self.inverse_k0(linear)
+
+    @abstractmethod
+    def subsample(self, rows: Tensor) -> RowSampleT:
+        """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""
+
+    @abstractmethod
+    def with_at_most(self, num_rows: int) -> Self:
+        """Return the problem of so many of the rows, taken at random, in the same units."""
+
+    @abstractmethod
+    def final_sample(self, augmented: Tensor) -> RowSampleT:
+        """Return all rows with the noise of the last cycles, which start there."""
+
+    @abstractmethod
+    def inverse_k0(self, linear: str) -> Tensor:
+        """Return 1 / k0 (d,), k0 being about the diagonal that K has without interactions."""
+
+    @abstractmethod
+    def start(self, linear: str) -> Tensor:
+        """Return A of a model without interactions."""
+
+    @abstractmethod
+    def cycles(self, start: Tensor, progress: Progress) -> Fit[RowSampleT]:
+        """Return a fit that is to go on from `start`."""
+
+    @abstractmethod
+    def model(self, augmented: Tensor) -> TruncatedGaussian:
+        """Return the estimate in the units of the table that was given."""

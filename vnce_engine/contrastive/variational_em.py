@@ -1,0 +1,218 @@
+"""Variational EM: E- and M-steps in turn until the estimates stay where they are."""
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from vnce_engine.contrastive.posterior import complete
+from vnce_engine.contrastive.row_blocks import Block
+from vnce_engine.contrastive.sample import ContrastiveSample
+from vnce_engine.inference.result import FitStatus
+from vnce_engine.optim.anderson import Acceleration
+from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
+from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.newton import NewtonStep, newton_step
+from vnce_engine.optim.step_length import centred, column_units, scaled_change, standard_errors
+from vnce_engine.optim.surface import Surface, SurfacePoint
+from vnce_engine.penalties.penalty import Penalty
+from vnce_engine.runtime.journal import RunEntry
+from vnce_engine.runtime.progress import Progress
+
+# Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
+# q matters to them only as a proposal, so that a slightly old one costs a little variance; and
+# twice as far in runs of a loose tolerance, which only compare or come near. Not under L1, where
+# small tables would settle less often.
+_STALE = 0.05
+_STALE_IN_LOOSE_RUNS = 0.1
+_LOOSE_TOLERANCE = 1e-2
+# Nats a row that the objective may fall from one cycle's start to the next's, drawn anew. An
+# E-step lowers it a little; where it lowers it much, the M-step went where its draws say nothing.
+_LARGEST_FALL = 0.1
+# Half-way retreats in a row; after them the fall is the draws' own, and cycles go on from there.
+_MAX_RETREATS = 5
+# A cycle has settled the parameters too if its step is shorter than this many standard errors of
+# theirs for each unit of the tolerance, in root mean square, and than this many in any case: new
+# noise moves estimates by about .1. Single entries may move longer, wide tables' for very long.
+_STEP = 7.5
+_LARGEST_STEP = 0.0225
+# An extrapolated diagonal below this share of the plain one is not to be trusted.
+_SMALLEST_SHARE = 0.3
+
+
+class Cycles:
+    """EM's state: A, the path of the objective, and the last point of the surface.
+
+    `augmented` is the last finite estimate at every moment, also after an exception.
+    """
+
+    def __init__(self, augmented: Tensor, progress: Progress) -> None:
+        self.augmented = augmented
+        self._next = augmented
+        self.objective_path: list[float] = []
+        self.point: SurfacePoint | None = None
+        self._progress = progress
+        self._acceleration = Acceleration()
+        self._noise_at: Tensor | None = None
+        self._num_cycles = 0
+
+    def run(
+        self,
+        sample: ContrastiveSample,
+        penalty: Penalty,
+        region: Region,
+        tolerance: float,
+        max_cycles: int,
+    ) -> FitStatus:
+        """Go on from where an interrupted fit was, or begin; see `_cycle`, whose result it returns.
+
+        Further calls go on from where the last one ended.
+        """
+        journal = self._progress.journal
+        if (earlier := journal.begin_run()) is not None:
+            self.augmented, self._next = earlier.augmented, earlier.next_start
+            self.objective_path = list(earlier.objective_path)
+            if earlier.status is not None:
+                journal.note_run(earlier)
+                return FitStatus(earlier.status)
+        self._num_cycles = 0
+        self._acceleration.change_map()
+        self._noise_at = None
+        if earlier is not None:
+            self._num_cycles = earlier.num_cycles
+            max_cycles = max(max_cycles - earlier.num_cycles, 1)
+            self._noise_at = earlier.noise_at
+            self._complete(sample.noise, earlier.noise_at)
+        status = self._cycle(sample, penalty, region, tolerance, max_cycles)
+        self._note(status)
+        return status
+
+    def state(self) -> list[Tensor]:
+        """Return what the next run takes over from this one besides the estimate."""
+        return self._acceleration.state()
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Have what `state` returned."""
+        self._acceleration.restore(state)
+
+    def _note(self, status: FitStatus | None) -> None:
+        """Write down how the run stands."""
+        entry = RunEntry(
+            augmented=self.augmented,
+            next_start=self._next,
+            objective_path=tuple(self.objective_path),
+            num_cycles=self._num_cycles,
+            noise_at=self.augmented if self._noise_at is None else self._noise_at,
+            status=status,
+        )
+        self._progress.journal.note_run(entry)
+
+    def _cycle(
+        self,
+        sample: ContrastiveSample,
+        penalty: Penalty,
+        region: Region,
+        tolerance: float,
+        max_cycles: int,
+    ) -> FitStatus:
+        """Cycle until a cycle's scaled change, and what its M-step left, are below `tolerance`.
+
+        Or until a step is short in standard errors; see `_STEP`. Reports progress to
+        the share of the way, on a logarithmic scale, from the first change to the tolerance.
+        """
+        accepted: SurfacePoint | None = None
+        num_retreats = 0
+        first_way = math.nan
+        is_loose = tolerance >= _LOOSE_TOLERANCE and not penalty.has_kink
+        is_judged = not is_loose and not penalty.has_kink
+        stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
+        for _ in range(max_cycles):
+            start = self._next
+            self._e_step(sample, start, stale)
+            point = Surface(sample, penalty, region).at(start, self._progress)
+            has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
+            if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
+                self._retreat(accepted.augmented)
+                num_retreats += 1
+                continue
+            num_retreats = 0
+            if not math.isfinite(point.value):
+                return FitStatus.NON_FINITE
+            accepted = point
+            centre = _centre(sample, region)
+            step = newton_step(point, self._progress)
+            way = _way(step, start, centre, tolerance)
+            if way < 1 and is_judged:
+                # A loosely solved step may be short only because it leaves out what is left to do.
+                strict = newton_step(point, self._progress, STRICT_FORCING)
+                strict_way = _way(strict, start, centre, tolerance)
+                if strict_way >= 1:
+                    step, way = strict, strict_way
+            image = step.point.augmented
+            self.augmented, self.point = image, step.point
+            self.objective_path.append(float(step.point.value))
+            first_way = way if math.isnan(first_way) else first_way
+            self._report(way, first_way)
+            self._next = self._extrapolated(start, image, region)
+            self._num_cycles += 1
+            self._note(None)
+            if way < 1:
+                return FitStatus.CONVERGED
+        return FitStatus.MAX_ITERATIONS
+
+    def _retreat(self, accepted: Tensor) -> None:
+        """Go half-way back to the last point that the draws could follow, and draw noise anew."""
+        self._acceleration.restart()
+        self._noise_at = None
+        self._next = self.augmented = 0.5 * (accepted + self._next)
+
+    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> None:
+        """Complete the rows by draws under `augmented`; noise rows only where theirs are stale."""
+        noise_at = self._noise_at
+        if noise_at is None or scaled_change(augmented - noise_at, augmented) > stale:
+            self._complete(sample.noise, augmented)
+            self._noise_at = augmented
+        self._complete(sample.data, augmented)
+
+    def _complete(self, blocks: Sequence[Block], augmented: Tensor) -> None:
+        for block in blocks:
+            self._progress.spend(4 * block.work)
+            complete(block, augmented)
+
+    def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:
+        # Residuals of c, large beside the others, would drown them; c follows K and h at once.
+        units = column_units(image)
+        units[-1, -1] = 0.0
+        point = self._acceleration.next_point(start.flatten(), image.flatten(), units.flatten())
+        point = point.view_as(image)
+        if (point.diagonal() > _SMALLEST_SHARE * image.diagonal())[:-1].all():
+            # What the M-step has set to zero stays there.
+            point = region.project(0.5 * (point + point.mT) * (image != 0))
+            if region.contains(point):
+                return point
+        self._acceleration.restart()
+        return image
+
+    def _report(self, way: float, first_way: float) -> None:
+        whole = math.log(max(first_way, 1))
+        left = math.log(max(way, 1))
+        share = 1 - left / whole if whole > 0 else 1.0
+        self._progress.report(share, len(self.objective_path), self.objective_path[-1])
+
+
+def _centre(sample: ContrastiveSample, region: Region) -> Tensor:
+    """Return (d + 1,): the completed columns' means where h is free, 0 where not, and 1."""
+    centre = sample.mean()
+    if not region.has_linear:
+        centre[:-1] = 0.0
+    return centre
+
+
+def _way(step: NewtonStep, start: Tensor, centre: Tensor, tolerance: float) -> float:
+    """Return how many times as far as a fit may end: in single entries or in standard errors."""
+    image = step.point.augmented
+    change = max(
+        scaled_change(centred(part, centre), image) for part in (image - start, step.remaining)
+    )
+    settled = min(_STEP * tolerance, _LARGEST_STEP)
+    return min(change / tolerance, standard_errors(step) / settled)

@@ -1,0 +1,253 @@
+"""What all estimators of a network share: reading tables, and presenting a fit's result."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from vnce_engine.contrastive.mean_field import ceiling
+from vnce_engine.data.columns import (
+    column_warnings,
+    refuse_rare_columns,
+    refuse_unusable_columns,
+    refuse_unusable_values,
+)
+from vnce_engine.data.observations import MIN_ROWS, Observations
+from vnce_engine.data.tables import as_numbers
+from vnce_engine.data.transforms import Transform
+from vnce_engine.estimators.scores import predictive_score
+from vnce_engine.inference.advice import Advice, strong_dependence
+from vnce_engine.inference.diagnostics import uncounted_pairs_warnings
+from vnce_engine.inference.edges import ranked_edges
+from vnce_engine.inference.imputation import impute
+from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
+from vnce_engine.inference.result import Edge, FitResult, FitStatus, FitWarning
+from vnce_engine.runtime.checks import check_choice, check_count, is_whole, shown
+
+FloatArray = NDArray[np.float64]
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A network from a table; subclasses say how it is estimated."""
+
+    # Whether the model's support is all of ℝ in every column, and not [0, ∞).
+    _may_be_negative = False
+
+    column_transform: str
+    random_state: RandomState
+    min_observed: int | None
+    edge_threshold: float
+
+    def impute(self, X: ArrayLike) -> FloatArray:
+        """Return X with its missing cells filled by the fitted model, on X's own scale.
+
+        A cell gets its mean under the model given the observed cells of its row: exact where one
+        is missing, right to a few hundredths of its spread where more are (by 128 draws, the same
+        at every call). If K is not positive definite, means are those of a mean-field
+        approximation. Rows with nothing observed are filled too; observed cells stay the same to
+        the last bit.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        return impute(self._result.model, table, Transform(self.column_transform_), self._ceiling)
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return what `impute` does: in a pipeline the estimator fills its table's missing cells.
+
+        The columns keep their names, see `get_feature_names_out`.
+        """
+        return self.impute(X)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return how well each observed cell is predicted from the others of its row, in nats.
+
+        The mean over X's observed cells of their log density given the other observed cells of
+        their row, under the fitted model: higher is better, and searches such as `GridSearchCV`
+        use it. In complete rows it is the log pseudo-likelihood over d; what is missing beside a
+        cell is integrated out by mean-field. c plays no part. On the scale of the transformed
+        columns: fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        table = self._transformed(X)
+        return predictive_score(self._result.model, table, self._ceiling)
+
+    def _transformed(self, X: ArrayLike) -> FloatArray:
+        """Return X (n, d) after the fit's transform; raise `ValueError` if nothing is observed."""
+        table = self._read(X, reset=False)
+        if np.isnan(table).all():
+            raise ValueError(f"No observed value in data passed to X in {type(self).__name__}")
+        return Transform(self.column_transform_).forward(table)
+
+    def _fit(self, X: ArrayLike, estimate: Callable[[Observations, int], FitResult]) -> Self:
+        """Read and check X, and have `estimate` fit the transformed observations, with a seed."""
+        if self.min_observed is not None:
+            check_count("min_observed", self.min_observed)
+        self._check_parameters()
+        table = self._read(X, reset=True)
+        names = self._column_names()
+        self._refuse_columns(table, names)
+        transform = self._column_transform()
+        transformed = transform.forward(table)
+        self._refuse_columns(transformed, names)
+        observations = Observations.from_array(transformed)
+        num_rows = int(observations.observed.any(dim=1).sum())
+        if num_rows < MIN_ROWS:
+            raise ValueError(
+                f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
+            )
+        refuse_rare_columns(transformed, names, type(self).__name__, self.min_observed)
+        warnings = column_warnings(
+            transformed, names, may_be_negative=self._may_be_negative, transform=transform
+        )
+        # A fit of a long table has other uses for the memory.
+        del table, transformed
+        result = estimate(observations, _seed(self.random_state))
+        self._present(result, observations, warnings)
+        self.column_transform_ = str(transform)
+        return self
+
+    def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
+        """Return X as a table (n, d), NaN where missing."""
+        try:
+            table: FloatArray = check_array(
+                as_numbers(X, type(self).__name__),
+                estimator=self,
+                input_name="X",
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_features=2 if reset else 1,
+                ensure_min_samples=MIN_ROWS if reset else 1,
+            )
+        except OverflowError as error:  # of whole numbers of hundreds of digits
+            raise ValueError(f"X must hold floating-point numbers: {error}") from error
+        # For the names of X's columns, and their number.
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if not reset:
+            refuse_unusable_values(
+                table,
+                self._column_names(),
+                type(self).__name__,
+                may_be_negative=self._may_be_negative,
+            )
+        return table
+
+    def _refuse_columns(self, table: FloatArray, names: list[str]) -> None:
+        refuse_unusable_columns(
+            table, names, type(self).__name__, may_be_negative=self._may_be_negative
+        )
+
+    def _column_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            return [str(name) for name in names]
+        return [f"column {position}" for position in range(self.n_features_in_)]
+
+    def _column_transform(self) -> Transform:
+        check_choice("column_transform", self.column_transform, tuple(Transform))
+        return Transform(self.column_transform)
+
+    def _choices(self) -> tuple[str, dict[str, object]]:
+        """Return what decides a fit beside the table and the seed: the method, its parameters."""
+        parameters = self.get_params()
+        del parameters["random_state"]
+        return type(self).__name__, parameters
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise `ValueError` naming the first parameter that has a value it cannot have."""
+
+    def _present(
+        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
+    ) -> None:
+        self._result = result
+        self._ceiling = ceiling(observations)
+        self.precision_ = result.model.precision.numpy()
+        self.linear_ = result.model.linear.numpy()
+        log_partition = float(result.model.log_partition)
+        self.log_partition_ = log_partition if math.isfinite(log_partition) else None
+        self.scaled_interaction_ = scaled_interaction(self.precision_)
+        self.partial_correlation_ = partial_correlation(
+            self.scaled_interaction_,
+            is_positive_definite=result.diagnostics.is_positive_definite,
+        )
+        self.edges_: list[Edge] = ranked_edges(
+            self.precision_,
+            observations.num_pairwise().numpy(),
+            self.edge_threshold,
+            None if result.stability is None else result.stability.inclusion,
+            is_positive_definite=result.diagnostics.is_positive_definite,
+        )
+        self.penalty_ = result.penalty
+        self.penalty_path_ = list(result.penalty_path)
+        self.selection_ = result.selection
+        self.penalty_kind_ = result.penalty_kind
+        self.penalty_relaxation_ = result.penalty_relaxation
+        self.stability_ = result.stability
+        self.linear_choice_ = result.linear_choice
+        self.linear_evidence_ = result.linear_evidence
+        self.objective_path_ = list(result.objective_path)
+        self.objective_name_ = result.objective_name
+        self.noise_starts_ = list(result.noise_starts)
+        self.column_change_ = result.column_change
+        self.status_ = result.status
+        self.converged_ = result.status is FitStatus.CONVERGED
+        self.n_iter_ = result.num_iterations
+        self.diagnostics_ = result.diagnostics
+        found = [
+            *result.warnings,
+            *uncounted_pairs_warnings(result.stability, self._column_names()),
+            *warnings,
+        ]
+        advice = self._advice(result, observations, found)
+        self.message_ = advice.message()
+        self.warnings_ = [advice.warning(warning) for warning in found]
+
+    def _advice(
+        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
+    ) -> Advice:
+        return Advice(
+            result=result,
+            estimator=type(self).__name__,
+            options=self.get_params(),
+            dependence=strong_dependence(
+                self.precision_,
+                observations,
+                self._column_names(),
+                has_linear=result.linear_choice != "zero",
+            ),
+            may_be_transformed=bool((observations.values >= 0).all()),
+            codes=frozenset(warning.code for warning in warnings),
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = not self._may_be_negative
+        return tags
+
+
+def _seed(random_state: RandomState) -> int:
+    """Return a seed for the engine; an int gives the same seed always, None a new one."""
+    match random_state:
+        case np.random.RandomState():
+            return int(random_state.randint(2**31 - 1))
+        case np.random.Generator():
+            return int(random_state.integers(2**63 - 1))
+        case None:
+            return int(np.random.default_rng().integers(2**63 - 1))
+        case _:
+            if not is_whole(random_state) or random_state < 0:
+                raise ValueError(
+                    "`random_state` must be None, a whole number of at least 0, a RandomState or "
+                    f"a Generator, got {shown(random_state)}"
+                )
+            # Hashed, so that neighbouring seeds give unrelated streams.
+            words = np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)
+            return int(words[0] >> 1)

@@ -1,0 +1,213 @@
+"""Estimators that know complete tables only: pseudo-likelihood and score matching."""
+
+from abc import abstractmethod
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vnce_engine.baselines.climb import CompleteSample, Optimum, Report, climb
+from vnce_engine.baselines.completion import Completion, filled, fit_completed
+from vnce_engine.baselines.exponential import Parameters
+from vnce_engine.baselines.filling import complete_rows, not_modelled
+from vnce_engine.baselines.linear_choice import JudgedSample
+from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
+from vnce_engine.baselines.result import ComparatorFit, ScaledTable
+from vnce_engine.baselines.score_matching import JudgedScoreMatching, ScoreMatching, Weight
+from vnce_engine.data.observations import Observations
+from vnce_engine.estimators.base import RandomState
+from vnce_engine.estimators.comparator import ComparatorEstimator
+from vnce_engine.inference.result import FitStatus, FitWarning
+from vnce_engine.penalties.boundedness import Growth
+from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.runtime.checks import check_choice, check_count, check_number
+from vnce_engine.runtime.progress import Progress
+
+FloatArray = NDArray[np.float64]
+
+_MAX_ROUNDS = 100
+_MESSAGES = {
+    FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
+    "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
+    "that are nearly functions of others may be behind it.",
+    FitStatus.NON_FINITE: "The objective became infinite or undefined.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
+}
+
+
+class _CompletedEstimator(ComparatorEstimator):
+    imputation: str
+    max_iter: int | None
+    tol: float
+
+    @abstractmethod
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        """Return complete rows (d, n) under the objective, for A of rows from `centre` (d,)."""
+
+    def _penalty_kinds(self) -> tuple[str, ...]:
+        return tuple(PenaltyKind)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("imputation", self.imputation, tuple(Completion))
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+
+    def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
+        def fit(rows: FloatArray, start: Parameters, report: Report | None) -> Optimum:
+            cells = torch.from_numpy(rows)
+            centre = cells.mean(dim=1)
+            # Without h there is nothing that could move along.
+            sample = self._sample(cells, centre * table.free_linear, progress)
+            return climb(sample, start, table, progress, report)
+
+        return fit_completed(
+            table,
+            Completion(self.imputation),
+            fit,
+            max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
+            tolerance=self.tol,
+            progress=progress,
+        )
+
+    def _filled(self, X: FloatArray) -> FloatArray:
+        if self.imputation in (Completion.MEAN, Completion.ZERO):
+            return filled(X, Completion(self.imputation))
+        return X
+
+    def _fitted_rows(self, observations: Observations) -> Observations:
+        # A strength counts for so many rows as there are, and k0 is theirs.
+        if self.imputation == Completion.DROP:
+            return complete_rows(observations)
+        return observations
+
+    def _message(self, status: FitStatus) -> str:
+        return _MESSAGES[status]
+
+    def _missing_warning(self, num_missing: int) -> FitWarning:
+        if self.imputation == Completion.GIBBS:
+            return super()._missing_warning(num_missing)
+        return not_modelled(self.imputation, num_missing)
+
+
+class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
+    """Truncated Gaussian network by maximum pseudo-likelihood (Besag, 1975).
+
+    Maximises the sum of each column's log density given all others, a univariate truncated normal,
+    over one symmetric K for all. c does not enter: `log_partition_` is None.
+
+    Parameters
+    ----------
+    imputation : "gibbs", "mean", "zero" or "drop"
+        Missing cells: draws under the present estimate, in alternation with fits (stochastic EM);
+        the column's mean; zero; or their rows left out.
+    linear : "auto", "zero" or "free"
+        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
+        zero than any model without h has it, about √(2d) standard deviations; else both models are
+        fitted to half of the rows, and h is free if the objective of the others gains
+        more than two standard errors by it. `linear_choice_` says which.
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; K and h are those of the transformed columns.
+    penalty : float or None
+        Strength of the penalty, as it is for 1000 rows.
+    penalty_kind : "adaptive", "ridge" or "l1"
+        As of `TruncatedGaussianVNCE`; "l1" gives exact zeros.
+    max_iter : int or None
+        Rounds of imputation at most, 100 if None.
+    tol : float
+        Change in a round of a column's mean imputed value, averaged over rounds, in units of the
+        column's root mean square, at which imputation has settled.
+    random_state : int, Generator, RandomState or None
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+
+    The attributes are those of `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
+        linear: Literal["auto", "zero", "free"] = "auto",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.imputation = imputation
+        self.linear = linear
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        return PseudoLikelihood.of(rows, centre)
+
+
+class TruncatedGaussianScoreMatching(_CompletedEstimator):
+    """Truncated Gaussian network by generalised score matching (Yu, Drton and Shojaie, 2019).
+
+    Quadratic in K and h, hence fast; c does not enter: `log_partition_` is None.
+
+    Parameters
+    ----------
+    weight : "capped" or "square"
+        The weight of a cell x, its column scaled to mean square 1: min(x, 1), or the original x².
+
+    All other parameters and the attributes are those of `TruncatedGaussianPseudoLikelihood`.
+    """
+
+    _growth = Growth.LINEAR
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
+        weight: Literal["capped", "square"] = "capped",
+        linear: Literal["auto", "zero", "free"] = "auto",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.imputation = imputation
+        self.weight = weight
+        self.linear = linear
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("weight", self.weight, tuple(Weight))
+
+    def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
+        return ScoreMatching.of(rows, centre, Weight(self.weight), progress)
+
+    def _judged(self, rows: Tensor) -> JudgedSample:
+        return JudgedScoreMatching.read(rows, Weight(self.weight), Progress(None))

@@ -1,0 +1,130 @@
+"""What VNCE and NCE of any network share: penalties, how their strength is chosen, and noise."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from vnce_engine.contrastive.problem import NOISE_SCALES
+from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.inference.result import Stability
+from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions
+from vnce_engine.runtime.checks import (
+    check_choice,
+    check_count,
+    check_number,
+    check_positive,
+    check_range,
+    is_whole,
+    shown,
+)
+from vnce_engine.runtime.device import chosen_device
+from vnce_engine.selection.choice import Selection
+from vnce_engine.selection.stability import StabilityRule, has_bound
+
+# More are a slip: their memory, or their time, would not do.
+_MOST_NOISE, _MOST_SUBSAMPLES = 10_000, 100_000
+# Below it the bound on false edges says next to nothing.
+_SMALLEST_THRESHOLD = 0.6
+
+
+class ContrastiveEstimator(NetworkEstimator):
+    """A network told from noise; subclasses say of which model, and what of missing cells."""
+
+    penalty: float | str | None
+    penalty_kind: str
+    penalties: Sequence[float] | None
+    selection: str
+    ebic_gamma: float
+    n_subsamples: int
+    inclusion_threshold: float
+    max_false_edges: float
+    noise_ratio: int
+    noise_scale: float
+    noise_draws: str
+    max_iter: int | None
+    tol: float
+    device: str
+    stability_: Stability | None
+
+    def _options(self) -> FitOptions:
+        return FitOptions(
+            penalty=self.penalty if isinstance(self.penalty, str | None) else float(self.penalty),
+            penalty_kind=None if self.penalty_kind == AUTO else PenaltyKind(self.penalty_kind),
+            penalties=None
+            if self.penalties is None
+            else tuple(sorted({float(strength) for strength in self.penalties}, reverse=True)),
+            selection=Selection(self.selection),
+            ebic_gamma=self.ebic_gamma,
+            stability=StabilityRule(
+                int(self.n_subsamples), self.inclusion_threshold, float(self.max_false_edges)
+            ),
+            noise_ratio=int(self.noise_ratio),
+            noise_scale=self.noise_scale,
+            noise_draws=self.noise_draws,
+            tolerance=self.tol,
+            max_cycles=MAX_CYCLES if self.max_iter is None else self.max_iter,
+            device=self.device,
+        )
+
+    def _check_parameters(self) -> None:
+        check_choice("penalty_kind", self.penalty_kind, (AUTO, *PenaltyKind))
+        check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
+        if self.penalty is not None and not self._is_auto():
+            check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_count("noise_ratio", self.noise_ratio, most=_MOST_NOISE)
+        check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
+        check_choice("selection", self.selection, tuple(Selection))
+        check_range("ebic_gamma", self.ebic_gamma, 0, 1)
+        check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)
+        check_positive("max_false_edges", self.max_false_edges)
+        check_range("noise_scale", self.noise_scale, *NOISE_SCALES)
+        chosen_device(self.device)
+        self._check_penalties()
+        self._check_selection()
+
+    def _is_auto(self) -> bool:
+        return isinstance(self.penalty, str) and self.penalty == AUTO
+
+    def _check_selection(self) -> None:
+        is_count = is_whole(self.n_subsamples) and 2 <= self.n_subsamples <= _MOST_SUBSAMPLES
+        if not is_count or self.n_subsamples % 2:
+            raise ValueError(
+                f"`n_subsamples` must be an even number from 2 to {_MOST_SUBSAMPLES}, got "
+                f"{shown(self.n_subsamples)}"
+            )
+        if self.selection == Selection.HELD_OUT:
+            return
+        if self.penalty_kind != PenaltyKind.L1:
+            raise ValueError(
+                f"`selection={self.selection!r}` needs `penalty_kind='l1'`, whose zeros make a "
+                f"graph, got {self.penalty_kind!r}"
+            )
+        if not self._is_auto():
+            raise ValueError(
+                f"`selection={self.selection!r}` needs `penalty='auto'`, got {self.penalty!r}"
+            )
+        if self.selection == Selection.STABILITY and not has_bound(
+            self.inclusion_threshold, self.n_subsamples // 2
+        ):
+            raise ValueError(
+                f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
+                f"`n_subsamples={self.n_subsamples}`; take more of them"
+            )
+
+    def _check_penalties(self) -> None:
+        if self.penalties is None:
+            return
+        if not self._is_auto():
+            raise ValueError(f"`penalties` needs `penalty='auto'`, got {self.penalty!r}")
+        is_list = isinstance(self.penalties, Sequence | np.ndarray)
+        if isinstance(self.penalties, str) or not is_list or not len(self.penalties):
+            raise ValueError(
+                f"`penalties` must be None or positive numbers, got {shown(self.penalties)}"
+            )
+        for strength in self.penalties:
+            check_positive("penalties", strength)

@@ -1,0 +1,113 @@
+"""Contrastive divergence, plain and persistent."""
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from vnce_engine.baselines.result import ComparatorFit, ScaledTable
+from vnce_engine.baselines.stochastic import (
+    ChainsFromData,
+    PersistentChains,
+    StochasticOptions,
+    fit_by_stochastic_gradient,
+)
+from vnce_engine.estimators.base import RandomState
+from vnce_engine.estimators.comparator import ComparatorEstimator
+from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.checks import check_count, check_number, shown
+from vnce_engine.runtime.progress import Progress
+
+NUM_EPOCHS = 80
+_MESSAGES = {
+    FitStatus.CONVERGED: "The fit converged.",
+    FitStatus.MAX_ITERATIONS: "All epochs were done. Stochastic gradients have no rule by which to "
+    "stop.",
+    FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
+}
+
+
+class TruncatedGaussianCD(ComparatorEstimator):
+    """Truncated Gaussian network by contrastive divergence (Hinton, 2002; Tieleman, 2008).
+
+    Stochastic steps along the moments of a batch less those of the model's Gibbs chains, which are
+    not run to equilibrium. Missing cells are redrawn inside the chain of their row. c is not
+    estimated: `log_partition_` is None.
+
+    Parameters
+    ----------
+    persistent : bool
+        Whether the model's chains run on from batch to batch, or start at the rows of each (CD-k).
+    num_sweeps : int
+        Gibbs sweeps a step, k.
+    step_size : float
+        Of the first gradient step, columns scaled to mean square 1; it falls as 1 / (1 + epoch/10).
+    linear : "auto", "zero" or "free"
+        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
+        zero than any model without h has it, about √(2d) standard deviations; else both models are
+        fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
+        more than two standard errors by it. `linear_choice_` says which.
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; K and h are those of the transformed columns.
+    penalty : float or None
+        Strength of the penalty, as it is for 1000 rows.
+    penalty_kind : "adaptive" or "ridge"
+        As of `TruncatedGaussianVNCE`.
+    max_iter : int or None
+        Epochs, 80 if None, in batches of 100 rows.
+    random_state : int, Generator, RandomState or None
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+
+    The attributes are those of `TruncatedGaussianVNCE`; `objective_path_` holds the squared length
+    of the gradient in each step.
+    """
+
+    def __init__(
+        self,
+        *,
+        persistent: bool = True,
+        num_sweeps: int = 1,
+        step_size: float = 0.1,
+        linear: Literal["auto", "zero", "free"] = "auto",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | None = None,
+        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
+        max_iter: int | None = None,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.persistent = persistent
+        self.num_sweeps = num_sweeps
+        self.step_size = step_size
+        self.linear = linear
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.persistent, bool | np.bool_):
+            raise ValueError(f"`persistent` must be True or False, got {shown(self.persistent)}")
+        check_count("num_sweeps", self.num_sweeps)
+        check_number("step_size", self.step_size, "a positive number", 0, math.inf)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+
+    def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
+        chains = PersistentChains if self.persistent else ChainsFromData
+        num_epochs = NUM_EPOCHS if self.max_iter is None else self.max_iter
+        options = StochasticOptions(self.step_size, num_epochs)
+        return fit_by_stochastic_gradient(table, chains(table, self.num_sweeps), options, progress)
+
+    def _message(self, status: FitStatus) -> str:
+        return _MESSAGES[status]

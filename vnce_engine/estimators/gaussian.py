@@ -1,0 +1,263 @@
+"""Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from vnce_engine.baselines.filling import Imputation, fit_filled
+from vnce_engine.data.observations import Observations
+from vnce_engine.data.transforms import Transform
+from vnce_engine.estimators.base import RandomState
+from vnce_engine.estimators.contrastive import ContrastiveEstimator
+from vnce_engine.estimators.scores import likelihood_score
+from vnce_engine.inference.gaussian_imputation import impute_normal
+from vnce_engine.inference.result import FitResult
+from vnce_engine.pipeline.gaussian_fit import fit_gaussian
+from vnce_engine.runtime.checks import check_choice
+from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.progress import OnStep
+
+_FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
+
+
+class _GaussianEstimator(ContrastiveEstimator):
+    """A Gaussian network, fitted by telling data from Gaussian noise."""
+
+    _may_be_negative = True
+
+    def impute(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return X with its missing cells at their mean given the observed ones of their row.
+
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        model = self._result.model
+        transform = Transform(self.column_transform_)
+        return impute_normal(self._mean(), model.precision, table, transform)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
+
+    def _mean(self) -> Tensor:
+        """Return K⁻¹ h (d,)."""
+        model = self._result.model
+        factor = torch.linalg.cholesky(model.precision)
+        return torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
+
+        `y` is ignored. `on_step` and `journal` are those of `TruncatedGaussianVNCE.fit`.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
+
+    @abstractmethod
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        """Fit to observations."""
+
+
+class GaussianVNCE(_GaussianEstimator):
+    """Gaussian network from a table with holes, by variational NCE with the exact posterior.
+
+    The model of a (transformed) row x is exp(-½ xᵀKx + hᵀx - c) on all of R^d, c estimated. The
+    posterior of the missing cells is normal and is q, so that the bound is tight; the estimates
+    tend to maximum likelihood as `noise_ratio` grows. Noise is Gaussian, and carries the
+    missingness of the data rows.
+
+    Parameters
+    ----------
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; all but "none" need them non-negative.
+    penalty : "auto", float or None
+        Strength of a penalty on interactions, as it is for 1000 rows: "auto" chooses it by
+        `selection`, None switches it off, which needs more rows than parameters and tends to
+        maximum likelihood.
+    penalty_kind : "auto", "adaptive", "ridge", "centred-ridge" or "l1"
+    penalties : sequence of float or None
+    selection : "held-out", "ebic" or "stability"
+    ebic_gamma : float
+    n_subsamples : int
+    inclusion_threshold : float
+    max_false_edges : float
+        All as they are for `TruncatedGaussianVNCE`.
+    noise_ratio : int
+        Noise rows a data row, nu. Short tables have more, 6,000 in all.
+    noise_scale : float
+        Factor, from 0.001 to 1000, on the standard deviations of the noise, which otherwise
+        resembles the data.
+    noise_draws : "sobol" or "random"
+        Evenly spread or independent noise.
+    random_state : int, Generator, RandomState or None
+        Seed of the noise; the same int, 0 unless given, gives the same result. None draws one.
+    max_iter : int or None
+        Newton steps of the final fit at most: 100 if None.
+    tol : float
+        Largest step in K and h, columns scaled to K_ii = 1, at which the fit has converged.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+    device : "auto", "cpu" or "cuda"
+        Where the fit works: "auto" is CUDA where there is a device. The same numbers are drawn
+        everywhere, and results agree to 1e-6; the CPU is the default so that they agree to the bit.
+
+    Attributes are those of `TruncatedGaussianVNCE`; K is the inverse covariance here.
+    Source: Rhodes and Gutmann (2019), Theorem 1, on a model whose posterior is known.
+    """
+
+    def __init__(
+        self,
+        *,
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
+        noise_ratio: int = 10,
+        noise_scale: float = 1.0,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        random_state: RandomState = 0,
+        max_iter: int | None = None,
+        tol: float = 1e-5,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+        device: Literal["auto", "cpu", "cuda"] = "cpu",
+    ) -> None:
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
+        self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
+        self.noise_draws = noise_draws
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+        self.device = device
+
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        return fit_gaussian(observations, self._options(), seed, on_step, journal)
+
+
+class GaussianNCE(_GaussianEstimator):
+    """Gaussian network by plain NCE, missing cells filled or dropped beforehand.
+
+    A comparator: filled cells bias the estimates more the more there are.
+
+    Parameters
+    ----------
+    imputation : "mean", "zero" or "drop"
+        Fill with the column's observed mean, with zero, or keep only complete rows.
+
+    All other parameters and the attributes are those of `GaussianVNCE`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["mean", "zero", "drop"] = "mean",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
+        noise_ratio: int = 10,
+        noise_scale: float = 1.0,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        random_state: RandomState = 0,
+        max_iter: int | None = None,
+        tol: float = 1e-5,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+        device: Literal["auto", "cpu", "cuda"] = "cpu",
+    ) -> None:
+        self.imputation = imputation
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
+        self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
+        self.noise_draws = noise_draws
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+        self.device = device
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("imputation", self.imputation, _FILLINGS)
+
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        return fit_filled(
+            observations,
+            Imputation(self.imputation),
+            seed,
+            lambda filled: fit_gaussian(filled, self._options(), seed, on_step, journal),
+        )

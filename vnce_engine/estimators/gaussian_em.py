@@ -1,0 +1,359 @@
+"""Gaussian network by EM, and the graphical lasso on its covariance."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from vnce_engine.baselines.gaussian_em import GaussianFit, fit_gaussian
+from vnce_engine.baselines.graphical_lasso import (
+    LassoChoice,
+    LassoPath,
+    TwoStagePath,
+    choose_by_cross_validation,
+    choose_by_ebic,
+)
+from vnce_engine.baselines.penalised_em import PenalisedPath
+from vnce_engine.baselines.result import ComparatorFit, Shrinkage, present
+from vnce_engine.baselines.standardised import StandardisedTable
+from vnce_engine.data.observations import Observations
+from vnce_engine.data.transforms import Transform
+from vnce_engine.estimators.base import NetworkEstimator, RandomState
+from vnce_engine.estimators.scores import likelihood_score
+from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
+from vnce_engine.inference.gaussian_imputation import impute_normal
+from vnce_engine.inference.result import FitResult, FitStatus, FitWarning
+from vnce_engine.penalties.boundedness import few_rows, unbounded
+from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.runtime.checks import check_count, check_number, check_range
+from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.selection.choice import Selection
+
+FloatArray = NDArray[np.float64]
+
+_MAX_ITERATIONS = 500
+_MESSAGES = {
+    FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
+    FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
+    "see `column_change_` for how far each column's imputed cells still moved.",
+    FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
+}
+_STUCK = (
+    "The graphical lasso's dual gap had not closed when it was stopped. Columns that are nearly "
+    "functions of others may be behind it."
+)
+# How rules of choosing are called in every estimator's result.
+_SELECTIONS = {"ebic": str(Selection.EBIC), "cv": str(Selection.HELD_OUT)}
+# EM's statuses after which its covariance is a basis for a lasso.
+_USABLE = (FitStatus.CONVERGED, FitStatus.MAX_ITERATIONS)
+# Share of the whole at which EM ends where a penalty is chosen after it.
+_EM_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class _Fit:
+    em: GaussianFit
+    status: FitStatus
+    choice: LassoChoice | None
+
+
+class GaussianComparator(NetworkEstimator):
+    """A Gaussian network with a mean, `mean_`."""
+
+    _may_be_negative = True
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
+
+        `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
+        cancels. Come back to an interrupted fit of the same table, parameters and int for
+        `random_state` with `journal=Journal.load(stored)`, of `vnce_engine.runtime.journal`, where
+        `stored` is a step's `step.journal.dump()`: it goes on from there, to the same last bit.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
+
+    def impute(self, X: ArrayLike) -> FloatArray:
+        """Return X with missing cells at their mean given the observed cells of their row.
+
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        mean = torch.from_numpy(self.mean_)
+        return impute_normal(
+            mean, self._result.model.precision, table, Transform(self.column_transform_)
+        )
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        mean = torch.from_numpy(self.mean_)
+        return likelihood_score(mean, self._result.model.precision, self._transformed(X))
+
+    @abstractmethod
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        """Return the fit, and set `mean_`."""
+
+
+class GaussianEM(GaussianComparator):
+    """Gaussian network from a table with holes, by maximum likelihood (EM), sparse on request.
+
+    The model of a row, on all of ℝ^d, is N(mu, K⁻¹); missing cells have their exact conditional
+    distribution. With a `penalty`, the graphical lasso of the EM covariance, columns scaled to
+    variance 1. With no more rows than columns, where that covariance is singular, the lasso is EM's
+    own M-step (Staedler and Buehlmann, 2012), and there has to be a `penalty`.
+
+    Parameters
+    ----------
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; K is that of the transformed columns. All but "none" need
+        non-negative values.
+    penalty : None, "ebic", "cv" or float
+        None is maximum likelihood; a number the L1 penalty of the graphical lasso, on correlations;
+        "ebic" takes the graph of least extended Bayesian information criterion, and "cv" the
+        penalty of best likelihood on held-out rows.
+    ebic_gamma : float
+        Weight, from 0 to 1, of the number of possible graphs in "ebic"; 0 is the BIC.
+    max_iter : int or None
+        EM iterations at most, 500 if None.
+    tol : float
+        Gain of an iteration, in nats a row, at which EM has converged.
+    random_state : int, Generator, RandomState or None
+        Seed that deals rows to the folds of "cv"; None draws a new one.
+    min_observed : int or None
+        As it is for `TruncatedGaussianVNCE`.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+
+    Attributes
+    ----------
+    mean_, covariance_ : ndarray (d,), (d, d)
+        Maximum-likelihood estimates; `precision_` is the inverse of the covariance without a
+        penalty, and with no more rows than columns.
+    column_change_ : ndarray (d,)
+        How far the mean of each column's imputed cells moved in the last iteration, in units of the
+        column's standard deviation.
+
+    The others are those of `TruncatedGaussianVNCE`: `linear_` is K mu, `log_partition_` the log of
+    the Gaussian integral, and `objective_path_` the log likelihood of the observed cells, nats a
+    row, in the units of the (transformed) columns, less the penalty where the lasso is the M-step.
+    With "ebic" and "cv" `penalty_path_` has all strengths with their criterion: the eBIC, or the
+    log likelihood of held-out rows, nats a row. `selection_` calls them "ebic" and "held-out".
+    """
+
+    def __init__(
+        self,
+        *,
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["ebic", "cv"] | None = None,
+        ebic_gamma: float = 0.5,
+        max_iter: int | None = None,
+        tol: float = 1e-7,
+        random_state: RandomState = 0,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+    ) -> None:
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.ebic_gamma = ebic_gamma
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+
+    def _check_parameters(self) -> None:
+        is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS
+        if self.penalty is not None and not is_rule:
+            rule = "None, 'ebic', 'cv' or a positive number"
+            check_number("penalty", self.penalty, rule, 0, math.inf)
+        check_range("ebic_gamma", self.ebic_gamma, 0, 1)
+        if self.max_iter is not None:
+            check_count("max_iter", self.max_iter)
+        check_number("tol", self.tol, "a positive number", 0, math.inf)
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
+
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        progress = Progress(on_step, journal)
+        table = StandardisedTable.of(observations)
+        is_wide = self._refuse_few_rows(table)
+        progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
+        rng = np.random.default_rng(seed)
+        fit = (
+            self._penalised(table, rng, progress)
+            if is_wide
+            else self._fit_table(table, rng, progress)
+        )
+        em, status, choice = fit.em, fit.status, fit.choice
+        precision = em.spread.precision if choice is None else choice.fit.lasso.precision
+        self.mean_ = table.mean_in_units(em.mean).numpy()
+        self.covariance_ = table.covariance_in_units(em.spread.covariance).numpy()
+        is_stuck = choice is not None and not choice.fit.lasso.is_settled
+        if is_stuck and status is FitStatus.CONVERGED:
+            status = FitStatus.MAX_ITERATIONS
+        num_missing = int((~observations.observed).sum())
+        return present(
+            _comparator_fit(em, status, precision),
+            observations,
+            table.normal_in_units(em.mean, precision),
+            # In units in which an interaction is a partial correlation.
+            1 / precision.diagonal(),
+            free_linear=True,
+            message=_STUCK if is_stuck else _MESSAGES[status],
+            shrinkage=self._shrinkage(choice),
+            warnings=(
+                *((_missing_at_random(num_missing),) if num_missing else ()),
+                *_choice_warnings(choice),
+            ),
+        )
+
+    def _refuse_few_rows(self, table: StandardisedTable) -> bool:
+        """Return whether rows are too few for no penalty; raise `ValueError` if there is none."""
+        num_rows, d = table.X.shape
+        found = few_rows(num_rows, d, has_mean=True)
+        if found is not None and self.penalty is None:
+            raise unbounded("penalty", f"'ebic', 'cv' or a positive number {found}", None)
+        return found is not None
+
+    def _fit_table(
+        self, table: StandardisedTable, rng: np.random.Generator, progress: Progress
+    ) -> _Fit:
+        """Return EM's fit, and a lasso of its covariance where there is to be one."""
+        em = fit_gaussian(
+            table,
+            max_iterations=self._max_iterations(),
+            tolerance=self.tol,
+            progress=progress,
+            span=(0.0, 1.0 if self.penalty is None else _EM_SHARE),
+        )
+        is_incomplete = bool(np.isnan(table.X).any())
+        if self.penalty is not None and is_incomplete and em.status is FitStatus.NON_FINITE:
+            # Missing cells can make the covariance singular also where there are rows enough.
+            return self._penalised(table, rng, progress, _EM_SHARE)
+        if self.penalty is None or em.status not in _USABLE:
+            return _Fit(em, em.status, None)
+        try:
+            progress.enter("penalty", _EM_SHARE, 1.0)
+            path = TwoStagePath(em, self._max_iterations(), self.tol)
+            choice = self._choose(path, table, rng, progress)
+        except FitCancelledError:
+            return _Fit(em, FitStatus.CANCELLED, None)
+        except FloatingPointError:
+            return _Fit(em, FitStatus.NON_FINITE, None)
+        return _Fit(em, em.status, choice)
+
+    def _penalised(
+        self,
+        table: StandardisedTable,
+        rng: np.random.Generator,
+        progress: Progress,
+        share_done: float = 0.0,
+    ) -> _Fit:
+        """Return the fit of EM with a lasso for its M-step."""
+        path = PenalisedPath(table, self._max_iterations(), self.tol)
+        status = FitStatus.NON_FINITE
+        try:
+            progress.enter("penalty", share_done, 1.0)
+            choice = self._choose(path, table, rng, progress)
+            return _Fit(choice.fit.em, choice.fit.em.status, choice)
+        except FitCancelledError:
+            status = FitStatus.CANCELLED
+        except FloatingPointError:
+            pass
+        return _Fit(path.start, status, None)
+
+    def _max_iterations(self) -> int:
+        return _MAX_ITERATIONS if self.max_iter is None else self.max_iter
+
+    def _choose(
+        self,
+        path: LassoPath,
+        table: StandardisedTable,
+        rng: np.random.Generator,
+        progress: Progress,
+    ) -> LassoChoice:
+        """Return the lasso that was asked for; raise `FloatingPointError` if it has no K."""
+        match self.penalty:
+            case "ebic":
+                return choose_by_ebic(path, table, self.ebic_gamma, progress)
+            case "cv":
+                return choose_by_cross_validation(path, table, rng, progress)
+            case strength:
+                fit = path.at(float(strength or 0.0), progress)
+                if not fit.lasso.is_finite:
+                    raise FloatingPointError
+                return LassoChoice(fit)
+
+    def _shrinkage(self, choice: LassoChoice | None) -> Shrinkage:
+        if choice is None:
+            return Shrinkage()
+        selection = _SELECTIONS.get(str(self.penalty))
+        return Shrinkage(choice.fit.lasso.strength, PenaltyKind.L1, choice.path, selection)
+
+
+def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
+    if choice is None:
+        return []
+    unsettled = () if choice.is_settled else ("penalty",)
+    return [
+        *grid_end_warnings(choice.path),
+        *choice_warnings(unsettled),
+    ]
+
+
+def _comparator_fit(em: GaussianFit, status: FitStatus, precision: Tensor) -> ComparatorFit:
+    return ComparatorFit(
+        precision=precision.numpy(),
+        linear=(precision @ em.mean).numpy(),
+        status=status,
+        objective_path=em.log_likelihood_path,
+        objective_name="log likelihood per row",
+        gradient_norm=math.nan,
+        message=em.message,
+        column_change=em.column_change,
+    )
+
+
+def _missing_at_random(num_missing: int) -> FitWarning:
+    return FitWarning(
+        "missing-at-random",
+        f"{num_missing} cells are missing: the estimates are valid if cells are missing at random, "
+        "which may depend on observed cells of the row but not on missing ones.",
+    )

@@ -1,0 +1,312 @@
+"""The estimators, by scikit-learn's conventions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal, Self
+
+from numpy.typing import ArrayLike
+
+from vnce_engine.baselines.filling import Imputation, fit_filled
+from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS
+from vnce_engine.data.columns import refuse_zeros
+from vnce_engine.data.observations import Observations
+from vnce_engine.estimators.base import RandomState
+from vnce_engine.estimators.linear_term import TruncatedGaussianEstimator
+from vnce_engine.inference.result import FitResult
+from vnce_engine.pipeline.fit import fit
+from vnce_engine.pipeline.paper_preset import fit_by_papers_recipe
+from vnce_engine.runtime.checks import check_choice
+from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.progress import OnStep
+
+
+class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
+    """Truncated Gaussian network from a table with holes, by variational NCE.
+
+    The model of a (transformed) row x >= 0 is exp(-½ xᵀKx + hᵀx - c). Missing cells are latent
+    variables; noise rows carry the missingness of the data rows.
+
+    Parameters
+    ----------
+    linear : "auto", "free" or "zero"
+        Whether the linear term h is estimated; "zero" is the paper's model, and "auto" decides by
+        the held-out objective ("free" where a column lies over 1,000 standard deviations above 0).
+    column_transform : "none", "sqrt", "cbrt" or "log1p"
+        Applied to observed cells; K, h and c are those of the transformed columns.
+    penalty : "auto", float or None
+        Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
+        switches it off, which needs more rows than parameters.
+    penalty_kind : "auto", "adaptive", "ridge", "centred-ridge" or "l1"
+        "adaptive" shrinks strong interactions hardly at all, "ridge" all in proportion,
+        "centred-ridge" towards their mean, and "l1" all by the same amount, so that weak ones are
+        exactly zero. "auto" is "adaptive" or, where held-out rows that choose the strength prefer
+        it, "centred-ridge"; `penalty_kind_` says which.
+    penalties : sequence of float or None
+        The strengths to choose from if `penalty="auto"`; None for a grid of the engine's own.
+    selection : "held-out", "ebic" or "stability"
+        How `penalty="auto"` chooses. "held-out": the best objective of held-out rows, ten folds,
+        or rather a mean of the strengths that do about as well. The other two need
+        `penalty_kind="l1"`; they choose a graph and fit K to it without a penalty. "ebic": the
+        graph of least extended Bayesian information criterion. "stability": the edges on which
+        most half-samples agree.
+    ebic_gamma : float
+        Weight, from 0 to 1, of the number of possible graphs in the criterion; 0 is the BIC.
+    n_subsamples : int
+        Half-samples for "stability", an even number.
+    inclusion_threshold : float
+        Share of half-samples, from 0.6 to 1, from which an edge is stable.
+    max_false_edges : float
+        The strength for "stability" is the weakest whose bound on the expected number of false
+        edges is at most this.
+    noise_ratio : int
+        Noise rows a data row, nu; three times as many in the last cycles. Short tables have more,
+        6,000 in all.
+    noise_scale : float
+        Factor on the spread of the noise, from 0.001 to 1000; 1 is that of each column.
+    noise_draws : "sobol" or "random"
+        Evenly spread or independent noise.
+    preset : "default" or "paper"
+        "paper" is the recipe of Rhodes and Gutmann (2019), for reference: it fixes nu = 10, random
+        draws and a log-normal q, has its own stopping rule instead of `tol`, and takes "auto" to
+        mean linear="zero" and penalty=None.
+    random_state : int, Generator, RandomState or None
+        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
+    max_iter : int or None
+        Cycles of the final fit at most: 100 if None (80 BFGS iterations for the paper's recipe).
+    tol : float
+        Change of K and h, columns scaled to K_ii = 1, at which a fit has converged; it also has
+        where a step is shorter than 7.5 `tol`, and .0225 at most, standard errors of the
+        parameters (root mean square).
+    min_observed : int or None
+        Observed cells that every column needs; None for 10 or 2 % of the rows that have any, if
+        that is more, but not more than half of them.
+    edge_threshold : float
+        |partial correlation| from which a pair is shown as an edge.
+    device : "auto", "cpu" or "cuda"
+        Where the fit works: "auto" is CUDA where there is a device. The same numbers are drawn
+        everywhere, and results agree to 1e-6; the CPU is the default so that they agree to the bit.
+
+    Attributes
+    ----------
+    precision_ : ndarray (d, d)
+        K, exactly symmetric, its diagonal positive. Interactions, not an inverse covariance.
+    linear_ : ndarray (d,)
+        h; zero where `linear_choice_` is "zero".
+    log_partition_ : float
+        c, an estimate of the log of the normalising integral.
+    scaled_interaction_ : ndarray (d, d)
+        -K_ij / sqrt(K_ii K_jj), free of units, of any size where K is indefinite. Diagonal 1.
+    partial_correlation_ : ndarray (d, d)
+        The same where K is positive definite: the partial correlations of the parent (untruncated)
+        Gaussian. Diagonal 1; NaN off it where K is indefinite, which has no parent Gaussian.
+    edges_ : list of Edge
+        All pairs, the largest |scaled interaction| first; none is selected where K is indefinite.
+    penalty_, penalty_kind_ : float and str, or None
+        Strength and shape of the penalty that K was fitted with; None without one, as for a graph
+        that "ebic" or "stability" chose.
+    penalty_relaxation_ : float or None
+        Of the adaptive penalty, from 0 to 1: how far its last cycles spare strong interactions that
+        the others have found, as far as held-out rows gain by it, or wholly (1) with a `penalty` of
+        one's own.
+    penalty_path_, selection_, linear_choice_, linear_evidence_
+        What was chosen, by which rule, and on what evidence.
+    stability_ : Stability or None
+        With `selection="stability"`: inclusions, and how many half-samples failed and why.
+    status_, message_, converged_, n_iter_, objective_path_, diagnostics_, warnings_
+        How the fit went, and what a reader must know.
+    objective_name_, noise_starts_
+        What `objective_path_` has, and the positions in it from which noise is another, so that
+        its level is not to be compared with that before.
+    column_change_ : ndarray (d,) or None
+        Of comparators that impute: how far the mean of each column's imputed cells moved in the
+        last round or iteration, in units of the column's root mean square.
+    """
+
+    def __init__(
+        self,
+        *,
+        linear: Literal["auto", "free", "zero"] = "auto",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
+        noise_ratio: int = 10,
+        noise_scale: float = 1.0,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        preset: Literal["default", "paper"] = "default",
+        random_state: RandomState = 0,
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+        device: Literal["auto", "cpu", "cuda"] = "cpu",
+    ) -> None:
+        self.linear = linear
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
+        self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
+        self.noise_draws = noise_draws
+        self.preset = preset
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+        self.device = device
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
+
+        `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
+        returning True cancels, and `status_` says so. A step's `journal` holds what has been done:
+        store `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
+        `vnce_engine.runtime.journal`. The same table, parameters and int for `random_state` then go
+        on from there, to as near to the same optimum; the paper's recipe, to the same last bit.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("preset", self.preset, ("default", "paper"))
+        if self.preset == "paper":
+            self._refuse_what_the_paper_has_not()
+
+    def _refuse_what_the_paper_has_not(self) -> None:
+        for name, refused in (
+            ("penalty_kind", self.penalty_kind == "l1"),
+            ("penalties", self.penalties is not None),
+            ("selection", self.selection != "held-out"),
+            ("noise_scale", self.noise_scale != 1),
+            ("device", self.device != "cpu"),
+        ):
+            if refused:
+                raise ValueError(
+                    f"`{name}={getattr(self, name)!r}` needs `preset='default'`, got 'paper'"
+                )
+
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        options = self._options()
+        if self.preset == "default":
+            return fit(observations, options, seed, on_step, journal)
+        refuse_zeros(observations.to_array(), self._column_names())
+        if self.max_iter is None:
+            options = replace(options, max_cycles=MAX_ITERATIONS)
+        return fit_by_papers_recipe(observations, options, seed, on_step, journal)
+
+
+class TruncatedGaussianNCE(TruncatedGaussianEstimator):
+    """Truncated Gaussian network by plain NCE, missing cells filled or dropped beforehand.
+
+    The comparator of the paper: filled cells bias the estimates more the more there are.
+
+    Parameters
+    ----------
+    imputation : "mean", "zero", "noise" or "drop"
+        Fill with the column's observed mean, with zero, with draws from the noise distribution of
+        the column, or keep only complete rows.
+
+    All other parameters and the attributes are those of `TruncatedGaussianVNCE`.
+    """
+
+    def __init__(
+        self,
+        *,
+        imputation: Literal["mean", "zero", "noise", "drop"] = "mean",
+        linear: Literal["auto", "free", "zero"] = "auto",
+        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
+        penalty: float | Literal["auto"] | None = "auto",
+        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
+        penalties: Sequence[float] | None = None,
+        selection: Literal["held-out", "ebic", "stability"] = "held-out",
+        ebic_gamma: float = 0.5,
+        n_subsamples: int = 100,
+        inclusion_threshold: float = 0.75,
+        max_false_edges: float = 2.0,
+        noise_ratio: int = 10,
+        noise_scale: float = 1.0,
+        noise_draws: Literal["sobol", "random"] = "sobol",
+        random_state: RandomState = 0,
+        max_iter: int | None = None,
+        tol: float = 3e-3,
+        min_observed: int | None = None,
+        edge_threshold: float = 0.1,
+        device: Literal["auto", "cpu", "cuda"] = "cpu",
+    ) -> None:
+        self.imputation = imputation
+        self.linear = linear
+        self.column_transform = column_transform
+        self.penalty = penalty
+        self.penalty_kind = penalty_kind
+        self.penalties = penalties
+        self.selection = selection
+        self.ebic_gamma = ebic_gamma
+        self.n_subsamples = n_subsamples
+        self.inclusion_threshold = inclusion_threshold
+        self.max_false_edges = max_false_edges
+        self.noise_ratio = noise_ratio
+        self.noise_scale = noise_scale
+        self.noise_draws = noise_draws
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.tol = tol
+        self.min_observed = min_observed
+        self.edge_threshold = edge_threshold
+        self.device = device
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit to X (n, d); see `TruncatedGaussianVNCE.fit`."""
+        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("imputation", self.imputation, tuple(Imputation))
+
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        return fit_filled(
+            observations,
+            Imputation(self.imputation),
+            seed,
+            lambda filled: fit(filled, self._options(), seed, on_step, journal),
+        )

@@ -1,0 +1,234 @@
+"""Judging a fit: is it at an optimum, is K positive definite, do data and noise overlap."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vnce_engine.contrastive.prepared import RowSample
+from vnce_engine.data.columns import listed
+from vnce_engine.data.observations import Observations
+from vnce_engine.inference.result import (
+    Diagnostics,
+    FitWarning,
+    PenaltyStep,
+    Stability,
+    path_of_the_chosen,
+)
+from vnce_engine.optim.surface import SurfacePoint
+
+# A class probability that leaves less than this to the other class counts as certain.
+_CERTAIN = 1e-6
+# Signs that a fit is running away: the penalty no longer holds the interactions, or the noise no
+# longer resembles the data.
+_LARGEST_INTERACTION = 1.0
+_SMALLEST_CLASSIFICATION = 0.3
+# Beyond these, noise and data do not overlap. Noise that is fitted leaves hardly a row certain, and
+# the mean probability of the wrong class near nu / (1 + nu).
+_SEPARATED_SHARE = 0.5
+_NO_CLASSIFICATION = 0.02
+# A share of draws that count, mostly .98 to 1; a twelfth is the least of twelve draws.
+_SMALLEST_EFFECTIVE_SHARE = 0.5
+
+
+def diagnose(
+    observations: Observations,
+    sample: RowSample,
+    augmented: Tensor,
+    point: SurfacePoint | None,
+    inverse_k0: Tensor,
+) -> Diagnostics:
+    """Return the figures by which to judge an estimate (d + 1, d + 1), columns scaled."""
+    precision = augmented[:-1, :-1]
+    smallest = smallest_scaled_eigenvalue(precision)
+    wrong = sample.wrong_probability(augmented)
+    return Diagnostics(
+        gradient_norm=math.nan if point is None else float(torch.linalg.norm(point.gradient)),
+        effective_sample_size=sample.effective_sample_size(),
+        smallest_eigenvalue=smallest,
+        is_positive_definite=smallest > 0,
+        separated_share=separated_share(wrong),
+        mean_classification=float(wrong.mean()),
+        largest_interaction=largest_interaction(precision, inverse_k0),
+        num_rows=observations.num_rows,
+        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+        # A sum would make whole numbers of a table of truth values, eight times its size.
+        num_missing=observations.observed.numel() - int(observations.observed.count_nonzero()),
+        num_draws=sample.num_draws,
+        noise_ratio=sample.nu,
+    )
+
+
+def smallest_scaled_eigenvalue(precision: Tensor) -> float:
+    """Return the smallest eigenvalue of K (d, d) when its diagonal is scaled to 1."""
+    root = precision.diagonal().rsqrt()
+    return float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
+
+
+def largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:
+    """Return the largest |kappa_ij| = |K_ij| / sqrt(k0_i k0_j) of two different columns."""
+    kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
+    return float((kappa - torch.diag(kappa.diagonal())).abs().max())
+
+
+def separated_share(wrong: Tensor) -> float:
+    """Return the share of rows whose probability of the wrong class (n,) is next to nothing."""
+    return float((wrong < _CERTAIN).to(wrong.dtype).mean())
+
+
+def numerical_warnings(
+    diagnostics: Diagnostics, path: Sequence[PenaltyStep], observations: Observations
+) -> tuple[FitWarning, ...]:
+    """Return what a reader must know about an estimate; what to do is `advice.py`'s to say."""
+    warnings = []
+    if diagnostics.num_missing:
+        warnings.append(
+            FitWarning(
+                "missing-completely-at-random",
+                "Cells are missing: the estimates are valid if cells are missing completely at "
+                "random, whatever their own value and those of the other columns.",
+            )
+        )
+    if not diagnostics.is_positive_definite:
+        warnings.append(
+            FitWarning(
+                "not-positive-definite",
+                "The precision matrix is not positive definite (smallest eigenvalue of its scaled "
+                f"form {diagnostics.smallest_eigenvalue:.3g}): there is no parent Gaussian, so "
+                "that there are no partial correlations, and no pair is selected.",
+            )
+        )
+    if diagnostics.largest_interaction > _LARGEST_INTERACTION:
+        warnings.append(
+            FitWarning(
+                "large-interaction",
+                "The largest interaction |K_ij| / sqrt(k0_i k0_j) of two columns, k0 what K_ii "
+                f"would be without any, is {diagnostics.largest_interaction:.3g}, above "
+                f"{_LARGEST_INTERACTION:g}.",
+            )
+        )
+    warnings += overlap_warnings(diagnostics)
+    warnings += grid_end_warnings(path)
+    return tuple(warnings)
+
+
+def is_separated(diagnostics: Diagnostics) -> bool:
+    """Return whether noise and data hardly overlap, so that the estimates mean nothing."""
+    return (
+        diagnostics.separated_share > _SEPARATED_SHARE
+        or diagnostics.mean_classification < _NO_CLASSIFICATION
+    )
+
+
+def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
+    """Return warnings of noise that is too easily told from data, or of draws that q misplaces."""
+    warnings = []
+    if is_separated(diagnostics):
+        warnings.append(
+            FitWarning(
+                "noise-separated",
+                "Noise and data hardly overlap: "
+                f"{diagnostics.separated_share:.0%} of the rows are told from noise with "
+                "certainty (mean probability of the wrong class "
+                f"{diagnostics.mean_classification:.3g}). Any K and any c would do as well: do not "
+                "read them as estimates.",
+            )
+        )
+    elif diagnostics.mean_classification < _SMALLEST_CLASSIFICATION:
+        warnings.append(
+            FitWarning(
+                "noise-told-apart",
+                "Noise is told apart from data with too much certainty (mean probability of the "
+                f"wrong class {diagnostics.mean_classification:.3g}): the estimates may run away.",
+            )
+        )
+    share = diagnostics.effective_sample_size
+    if share is not None and share < _SMALLEST_EFFECTIVE_SHARE:
+        warnings.append(
+            FitWarning(
+                "uneven-latent-draws",
+                f"Draws of missing cells are worth only {share:.0%} of their number: the "
+                "distribution that they come from is far from the model's.",
+            )
+        )
+    return warnings
+
+
+def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
+    """Return a warning if the chosen strength is the first or the last of its kind's path."""
+    path = path_of_the_chosen(path)
+    chosen = next((i for i, step in enumerate(path) if step.chosen), None)
+    if chosen not in (0, len(path) - 1) or not path:
+        return []
+    strength = path[chosen].strength
+    if chosen == 0 and path[0].num_edges == 0:
+        meaning = (
+            " No interaction is left there, so that a stronger one would change nothing. That does "
+            "not show that there is no structure: a larger table may."
+        )
+    elif chosen == 0:
+        meaning = " Weak edges at this end do not show that there is no structure."
+    else:
+        meaning = ""
+    end = "strongest" if chosen == 0 else "weakest"
+    return [
+        FitWarning(
+            "penalty-at-grid-end",
+            f"The chosen penalty {strength:g} is the {end} of {len(path)} on its path.{meaning}",
+        )
+    ]
+
+
+def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
+    """Return a warning if anything was chosen among fits of which none had settled.
+
+    `unsettled` names what was chosen: "linear term", "penalty".
+    """
+    if not unsettled:
+        return []
+    return [
+        FitWarning(
+            "choice-not-settled",
+            f"None of the fits by which the {' and the '.join(unsettled)} was chosen had settled: "
+            "followed further, they might choose otherwise.",
+        )
+    ]
+
+
+def uncounted_pairs_warnings(stability: Stability | None, names: Sequence[str]) -> list[FitWarning]:
+    """Return a warning that names the columns which too few half-samples say something of."""
+    if stability is None or stability.inclusion is None or stability.counted is None:
+        return []
+    is_unknown = np.isnan(stability.inclusion)
+    if not is_unknown.any():
+        return []
+    own = stability.counted.diagonal()
+    # The fewest columns that all such pairs have one of, as those vary least.
+    rare: list[int] = []
+    for j in np.argsort(own, kind="stable"):
+        if is_unknown[int(j)].any():
+            rare.append(int(j))
+            is_unknown[int(j)] = is_unknown[:, int(j)] = False
+    counts = [f"{names[j]} ({own[j]} of {stability.n_requested})" for j in rare]
+    return [
+        FitWarning(
+            "pairs-without-inclusion",
+            f"Too few half-samples have two different values of {listed(counts)}: pairs with them "
+            "have no inclusion and are no edges; all others are counted as they are. Leave such "
+            "columns out.",
+            tuple(names[j] for j in rare),
+        )
+    ]
+
+
+def stability_warnings(stability: Stability | None) -> tuple[FitWarning, ...]:
+    """Return what a reader must know about half-samples that failed."""
+    if stability is None or not stability.n_failed:
+        return ()
+    causes = "; ".join(f"{count}: {cause}" for cause, count in stability.failures.items())
+    failed = f"{stability.n_failed} of {stability.n_requested} half-samples failed ({causes})"
+    if stability.inclusion is None:
+        return (FitWarning("stability-undetermined", f"{failed}. {stability.reason}."),)
+    return (FitWarning("half-samples-failed", f"{failed}. Inclusions are shares of the others."),)

@@ -1,0 +1,349 @@
+"""One fit from observations to a result: choose the linear term, the penalty, then estimate."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Generic, assert_never
+
+import torch
+from torch import Tensor
+
+from vnce_engine.contrastive.prepared import PreparedTable, RowSampleT
+from vnce_engine.contrastive.problem import Problem, num_parameters
+from vnce_engine.data.canonical import canonical_order
+from vnce_engine.data.far_columns import lowered
+from vnce_engine.data.observations import Observations
+from vnce_engine.inference.diagnostics import (
+    choice_warnings,
+    diagnose,
+    is_separated,
+    numerical_warnings,
+    stability_warnings,
+)
+from vnce_engine.inference.result import FitResult, FitStatus, LinearEvidence, Stability
+from vnce_engine.optim.constraints import Region
+from vnce_engine.penalties.boundedness import unbounded
+from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
+from vnce_engine.runtime.device import chosen_device
+from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.selection.choice import PenaltyChoice, Selection
+from vnce_engine.selection.ebic import choose_by_ebic
+from vnce_engine.selection.grid import strengths
+from vnce_engine.selection.held_out import choose_by_held_out_rows, choose_linear
+from vnce_engine.selection.setting import Setting
+from vnce_engine.selection.stability import StabilityRule, choose_by_stability
+
+AUTO = "auto"
+# Where K is about indefinite log det K has this weight over n: that of two normal rows' likelihood.
+BARRIER_ROWS = 1.0
+MAX_CYCLES = 100
+# Noise rows at least, in all: of a short table a few for each data row would leave the choice of a
+# penalty, and with it the graph, to chance.
+_LEAST_NOISE_ROWS = 6_000
+# Kinds of penalty that held-out rows choose from unless one is asked for.
+_OPEN_KINDS = (PenaltyKind.ADAPTIVE, PenaltyKind.CENTRED_RIDGE)
+# The first part of the final fit, with less noise, need not be followed to the end.
+_ROUGH_TOLERANCE = 3e-2
+# Times that noise is brought nearer to the data, where that can be done; two are mostly enough.
+_MAX_FINAL_SAMPLES = 5
+# Rows that are enough to choose h and a strength that does not depend on how many there are.
+_CHOOSING_ROWS = 6_000
+# Shares of the whole at which the stages end when everything is chosen.
+_LINEAR_SHARE = 0.2
+_PENALTY_SHARE = 0.7
+
+MESSAGES = {
+    FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
+    "standard errors.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
+    FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
+    "returned. Look for extreme values.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
+}
+
+NO_OVERLAP = " But noise and data hardly overlap: K and c are no estimates; see the warnings."
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What the statistician decides about a fit."""
+
+    linear: str = AUTO
+    """"auto", "free" or "zero"."""
+    penalty: float | str | None = AUTO
+    """A strength, None for none, or "auto"."""
+    penalty_kind: PenaltyKind | None = None
+    """None for the adaptive one, and a centred ridge where held-out rows prefer it."""
+    penalties: tuple[float, ...] | None = None
+    """The strengths to choose from, strong to weak; None for a grid of our own."""
+    selection: Selection = Selection.HELD_OUT
+    ebic_gamma: float = 0.5
+    stability: StabilityRule = field(default_factory=StabilityRule)
+    barrier_rows: float = BARRIER_ROWS
+    """Rows that the barrier against an indefinite K is worth; 0 for none."""
+    noise_ratio: int = 10
+    noise_scale: float = 1.0
+    noise_draws: str = "sobol"
+    tolerance: float = 3e-3
+    max_cycles: int = MAX_CYCLES
+    device: str | torch.device = "cpu"
+    """Where the fit works; all is drawn on the CPU, so that it does not change the numbers."""
+
+    def noise_rows_each(self, num_rows: int) -> int:
+        """Return how many noise rows each of so many data rows has: the ratio, more if few."""
+        return max(self.noise_ratio, math.ceil(_LEAST_NOISE_ROWS / num_rows))
+
+
+def fit(
+    observations: Observations,
+    options: FitOptions,
+    seed: int,
+    on_step: OnStep | None = None,
+    journal: Journal | None = None,
+) -> FitResult:
+    """Estimate the truncated Gaussian from non-negative `observations`, holes allowed.
+
+    Equal observations, options and seed give equal results. With the journal of an interrupted
+    fit of the same three, `Journal.load(step.journal.dump())`, it goes on from there.
+
+    Unless h is to be zero, columns very far above zero are fitted nearer to it (`far_columns.py`),
+    and h, without which they have no model, is free.
+
+    Raises `ValueError` where a column has no two different observed values, or where the journal
+    is another fit's.
+    """
+    refuse_unbounded(observations, options)
+    journal = journal or Journal()
+    # It may go on on another device.
+    journal.begin_fit(name_of_fit(observations, replace(options, device="cpu"), seed))
+    rows, columns = canonical_order(observations)
+    table, shift = observations.reordered(rows, columns), None
+    if options.linear != "zero":
+        table, shift = lowered(table)
+    if shift is not None:
+        options = replace(options, linear="free")
+    generator = torch.Generator().manual_seed(seed)
+    problem = Problem.prepare(
+        table.to(chosen_device(options.device)),
+        options.noise_rows_each(table.num_rows),
+        options.noise_draws,
+        generator,
+        options.noise_scale,
+    )
+    journal.move_to(problem.scale.device)
+    result = fit_prepared(problem, table, options, Progress(on_step, journal))
+    if shift is not None:
+        result = replace(result, model=result.model.with_columns_moved(shift))
+    return result.with_columns_reordered(torch.argsort(columns))
+
+
+def fit_prepared(
+    problem: PreparedTable[RowSampleT],
+    observations: Observations,
+    options: FitOptions,
+    progress: Progress,
+) -> FitResult:
+    """Estimate the model of a `problem` made of `observations`: the path of all models."""
+    run = _Run(problem, options, progress)
+    try:
+        status = run.complete()
+    except FitCancelledError:
+        status = FitStatus.CANCELLED
+    return run.result(observations, status)
+
+
+def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
+    """Refuse a penalty too weak to keep data and noise from being told apart with certainty."""
+    num_rows = int(observations.observed.any(dim=1).sum())
+    if options.penalty == AUTO and options.selection is Selection.EBIC:
+        smallest = num_parameters(observations.num_columns, num_edges=0)
+        if smallest >= num_rows:
+            raise ValueError(
+                f"`selection='ebic'` needs more rows than the {smallest} parameters of a graph "
+                f"without edges, got {num_rows}"
+            )
+    needed = num_parameters(observations.num_columns)
+    if needed < num_rows:
+        return
+    weakest = weakest_safe_strength(options.penalty_kind or PenaltyKind.ADAPTIVE)
+    rule = f"at least {weakest:g} with {needed} parameters and {num_rows} rows"
+    if isinstance(options.penalty, str):
+        if options.penalties and min(options.penalties) < weakest:
+            raise unbounded("penalties", rule, min(options.penalties))
+    elif options.penalty is None or options.penalty < weakest:
+        raise unbounded("penalty", f"'auto' or {rule}", options.penalty)
+
+
+class _Run(Generic[RowSampleT]):
+    """The state of one fit; every attribute holds its latest value, also after a cancellation."""
+
+    def __init__(
+        self, problem: PreparedTable[RowSampleT], options: FitOptions, progress: Progress
+    ) -> None:
+        self._options = options
+        self._progress = progress
+        linear = "zero" if options.linear == AUTO else options.linear
+        kind = options.penalty_kind or PenaltyKind.ADAPTIVE
+        self._setting = Setting(problem, linear, kind, options.barrier_rows)
+        self._linear_evidence: LinearEvidence | None = None
+        self._strength = None if isinstance(options.penalty, str) else options.penalty
+        self._choice: PenaltyChoice | None = None
+        self._penalty: Penalty | None = None
+        self._cycles = self._setting.cycles(self._setting.start(), progress)
+        self._sample = problem.sample
+        self._noise_starts: list[int] = []
+
+    def complete(self) -> FitStatus:
+        """Go through all stages; raise `FitCancelledError` when the caller says so."""
+        progress = self._progress
+        start, done = self._choose_all()
+        progress.enter("fit", done, 1.0)
+        progress.journal.watch(())
+        self._cycles = self._setting.cycles(start, progress)
+        return self._estimate()
+
+    def _choose_all(self) -> tuple[Tensor, float]:
+        """Choose h and the strength where asked to; return where to start, the share of work done.
+
+        The rows that choose need no memory any more once this has returned.
+        """
+        options, progress = self._options, self._progress
+        done = 0.0
+        few_rows = self._setting.problem.with_at_most(_CHOOSING_ROWS)
+        if options.linear == AUTO:
+            end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
+            progress.enter("linear term", done, end)
+            progress.journal.watch(())
+            linear, self._linear_evidence = choose_linear(
+                replace(self._setting, problem=few_rows), progress
+            )
+            self._setting = replace(self._setting, linear=linear)
+            done = end
+        start = self._setting.start()
+        if options.penalty == AUTO:
+            progress.enter("penalty", done, _PENALTY_SHARE)
+            self._choice = self._choose(few_rows)
+            self._strength, start = self._choice.strength, self._choice.augmented
+            self._setting = replace(self._setting, kind=self._choice.kind or self._setting.kind)
+            done = _PENALTY_SHARE
+        return start, done
+
+    def _choose(self, few_rows: PreparedTable[RowSampleT]) -> PenaltyChoice:
+        options, setting, progress = self._options, self._setting, self._progress
+        # Strengths are a prior's, the same for any number of rows, but those of L1 grow with it.
+        if options.selection is Selection.HELD_OUT and setting.kind is not PenaltyKind.L1:
+            setting = replace(setting, problem=few_rows)
+        if options.selection is Selection.HELD_OUT:
+            kinds = [options.penalty_kind] if options.penalty_kind else _OPEN_KINDS
+            grids = [
+                (kind, options.penalties or strengths(replace(setting, kind=kind), progress))
+                for kind in kinds
+            ]
+            return choose_by_held_out_rows(setting, grids, progress)
+        grid = options.penalties or strengths(setting, progress)
+        match options.selection:
+            case Selection.EBIC:
+                return choose_by_ebic(setting, grid, options.ebic_gamma, progress)
+            case Selection.STABILITY:
+                return choose_by_stability(setting, grid, options.stability, progress)
+            case _:
+                assert_never(options.selection)
+
+    def _estimate(self) -> FitStatus:
+        """Run the final fit, its last cycles with better noise and a relaxed penalty."""
+        options = self._options
+        problem = self._setting.problem
+        penalty, region = self._penalty_and_region()
+        self._penalty = penalty if penalty.strength > 0 else None
+        rough = max(options.tolerance, _ROUGH_TOLERANCE)
+        self._progress.enter_part(0.0, 0.4)
+        status = self._cycles.run(self._sample, penalty, region, rough, options.max_cycles)
+        if status is FitStatus.NON_FINITE:
+            return status
+        self._progress.enter_part(0.4, 1.0)
+        for _ in range(_MAX_FINAL_SAMPLES):
+            if self._cycles_left() <= 0:
+                return FitStatus.MAX_ITERATIONS
+            self._sample = problem.final_sample(self._cycles.augmented)
+            self._noise_starts.append(len(self._cycles.objective_path))
+            relaxed = penalty.relaxed(self._cycles.augmented[:-1, :-1], self._relaxation)
+            status = self._cycles.run(
+                self._sample, relaxed, region, options.tolerance, self._cycles_left()
+            )
+            if problem.is_noise_near(self._sample, self._cycles.augmented):
+                break
+        return status
+
+    @property
+    def _relaxation(self) -> float:
+        """By how much the adaptive penalty is relaxed: as chosen with its strength, or wholly."""
+        chosen = None if self._choice is None else self._choice.relaxation
+        return 1.0 if chosen is None else chosen
+
+    def _cycles_left(self) -> int:
+        return self._options.max_cycles - len(self._cycles.objective_path)
+
+    def _penalty_and_region(self) -> tuple[Penalty, Region]:
+        """Return those of the final fit, to a chosen graph without a penalty where that is safe."""
+        setting, num_rows = self._setting, self._setting.problem.num_rows
+        graph = None if self._choice is None else self._choice.graph
+        if graph is None:
+            return setting.penalty(self._strength, num_rows), setting.region()
+        needed = num_parameters(len(graph), int(graph.sum()) // 2)
+        strength = None if needed < num_rows else weakest_safe_strength(PenaltyKind.RIDGE)
+        ridge = replace(setting, kind=PenaltyKind.RIDGE)
+        return ridge.penalty(strength, num_rows), ridge.region(graph)
+
+    def result(self, observations: Observations, status: FitStatus) -> FitResult:
+        """Undo the scaling and judge the fit."""
+        problem, cycles, linear = self._setting.problem, self._cycles, self._setting.linear
+        augmented, choice, penalty = cycles.augmented, self._choice, self._penalty
+        path = () if choice is None else choice.path
+        stability = None if choice is None else choice.stability
+        diagnostics = diagnose(
+            observations,
+            self._sample,
+            augmented,
+            cycles.point,
+            problem.interaction_units(augmented, linear),
+        )
+        return FitResult(
+            model=problem.model(augmented),
+            status=status,
+            message=MESSAGES[status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
+            objective_path=tuple(cycles.objective_path),
+            num_iterations=len(cycles.objective_path),
+            penalty=None if penalty is None else penalty.strength,
+            penalty_path=path,
+            linear_choice=linear,
+            linear_evidence=self._linear_evidence,
+            diagnostics=diagnostics,
+            warnings=(
+                *numerical_warnings(diagnostics, path, observations),
+                *stability_warnings(stability),
+                *choice_warnings(self._unsettled()),
+            ),
+            selection=None if choice is None else self._selection(stability),
+            penalty_kind=None if penalty is None else penalty.kind,
+            penalty_relaxation=(
+                self._relaxation
+                if penalty is not None and penalty.kind is PenaltyKind.ADAPTIVE
+                else None
+            ),
+            stability=stability,
+            noise_starts=tuple(self._noise_starts),
+        )
+
+    def _selection(self, stability: Stability | None) -> str:
+        """Return the rule that chose: held-out rows where half-samples could not."""
+        if stability is not None and stability.inclusion is None:
+            return str(Selection.HELD_OUT)
+        return str(self._options.selection)
+
+    def _unsettled(self) -> list[str]:
+        """Return what was chosen among fits of which none had settled."""
+        evidence, choice = self._linear_evidence, self._choice
+        return [
+            *(["linear term"] if evidence is not None and not evidence.settled else []),
+            *(["penalty"] if choice is not None and not choice.is_settled else []),
+        ]

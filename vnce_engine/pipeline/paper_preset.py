@@ -1,0 +1,112 @@
+"""`preset="paper"`: the paper's recipe behind the interface of `fit`."""
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.paper_recipe import NOISE_RATIO, PaperFit, fit_paper
+from vnce_engine.contrastive.problem import inverse_k0, scaled_columns
+from vnce_engine.data.observations import Observations
+from vnce_engine.inference.diagnostics import (
+    largest_interaction,
+    numerical_warnings,
+    separated_share,
+    smallest_scaled_eigenvalue,
+)
+from vnce_engine.inference.result import Diagnostics, FitResult, FitStatus
+from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.pipeline.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
+from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.progress import OnStep, Progress
+
+_MESSAGES = {
+    **MESSAGES,
+    FitStatus.CONVERGED: "A cycle no longer raised the objective.",
+    FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations, `max_iter`, "
+    "before the objective settled; with missing cells, whose draws are new every cycle, it "
+    "normally does. Look at the objective's path.",
+}
+
+
+def fit_by_papers_recipe(
+    observations: Observations,
+    options: FitOptions,
+    seed: int,
+    on_step: OnStep | None = None,
+    journal: Journal | None = None,
+) -> FitResult:
+    """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper.py`).
+
+    `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
+    `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows
+    a data row, whatever the options say. With the journal of an interrupted fit, which is
+    `Journal.load(step.journal.dump())`, it goes on from there, to the same last bit.
+
+    Raises `ValueError` if an observed cell is zero, or where the journal is another fit's.
+    """
+    linear = "zero" if options.linear == AUTO else options.linear
+    strength = None if isinstance(options.penalty, str) else options.penalty
+    refuse_unbounded(observations, replace(options, penalty=strength))
+    progress = Progress(on_step, journal)
+    progress.journal.begin_fit(name_of_fit(observations, ("paper", options), seed))
+    scaled, scale = scaled_columns(observations)
+    penalty = Penalty(
+        strength or 0.0,
+        options.penalty_kind or PenaltyKind.ADAPTIVE,
+        inverse_k0(scaled, linear),
+        scaled.num_rows,
+    )
+
+    fit = fit_paper(
+        scaled,
+        ProductTruncatedNormal.fit(scaled),
+        torch.Generator().manual_seed(seed),
+        free_linear=linear == "free",
+        penalty=None if strength is None else penalty.value,
+        max_iterations=options.max_cycles,
+        progress=progress,
+    )
+    diagnostics = _diagnose(observations, scaled, fit, penalty.inverse_k0)
+    return FitResult(
+        model=fit.model.with_columns_scaled(scale),
+        status=fit.status,
+        message=_MESSAGES[fit.status],
+        objective_path=fit.objective_path,
+        num_iterations=fit.num_iterations,
+        penalty=strength,
+        penalty_path=(),
+        linear_choice=linear,
+        linear_evidence=None,
+        diagnostics=diagnostics,
+        warnings=numerical_warnings(diagnostics, (), observations),
+        penalty_kind=None if strength is None else options.penalty_kind or PenaltyKind.ADAPTIVE,
+    )
+
+
+def _diagnose(
+    observations: Observations, scaled: Observations, fit: PaperFit, scaling: Tensor
+) -> Diagnostics:
+    precision = fit.model.precision
+    smallest = smallest_scaled_eigenvalue(precision)
+    wrong = torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0)
+    num_draws = fit.log_ratio_data.shape[0]
+    weights = torch.softmax(fit.log_ratio_data[:, ~scaled.observed.all(dim=1)], dim=0)
+    return Diagnostics(
+        gradient_norm=fit.gradient_norm,
+        effective_sample_size=float((1 / (num_draws * weights.square().sum(dim=0))).mean())
+        if num_draws > 1
+        else None,
+        smallest_eigenvalue=smallest,
+        is_positive_definite=smallest > 0,
+        separated_share=separated_share(wrong),
+        mean_classification=float(wrong.mean()),
+        largest_interaction=largest_interaction(precision, scaling),
+        num_rows=observations.num_rows,
+        num_empty_rows=observations.num_rows - scaled.num_rows,
+        num_missing=int((~observations.observed).sum()),
+        num_draws=num_draws,
+        noise_ratio=NOISE_RATIO,
+    )

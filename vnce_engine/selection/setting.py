@@ -1,0 +1,39 @@
+"""What the fits of one path share: all but the strength of the penalty."""
+
+from dataclasses import dataclass
+from typing import Generic
+
+from torch import Tensor
+
+from vnce_engine.contrastive.prepared import Fit, PreparedTable, RowSampleT
+from vnce_engine.optim.constraints import Region
+from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.runtime.progress import Progress
+
+
+@dataclass(frozen=True)
+class Setting(Generic[RowSampleT]):
+    """A problem, whether h is estimated, the shape of the penalty and the weight of the barrier."""
+
+    problem: PreparedTable[RowSampleT]
+    linear: str
+    """"free" or "zero"."""
+    kind: PenaltyKind
+    barrier_rows: float = 0.0
+    """Rows that the barrier against an indefinite K is worth; 0 for none."""
+
+    def start(self) -> Tensor:
+        """Return A of a model without interactions."""
+        return self.problem.start(self.linear)
+
+    def cycles(self, start: Tensor, progress: Progress) -> Fit[RowSampleT]:
+        """Return a fit that is to go on from `start`."""
+        return self.problem.cycles(start, progress)
+
+    def penalty(self, strength: float | None, num_rows: int) -> Penalty:
+        """Return the penalty of a fit to `num_rows` rows; a strength of None is none at all."""
+        return self.problem.penalty(strength, self.kind, self.linear, num_rows, self.barrier_rows)
+
+    def region(self, graph: Tensor | None = None) -> Region:
+        """Return where A may lie; `graph`, bool (d, d), has the interactions that may."""
+        return self.problem.region(self.linear, graph, is_definite=self.barrier_rows > 0)

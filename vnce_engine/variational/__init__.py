@@ -1,1 +1,0 @@
-"""VNCE for any model: its log density, a family for its latents and a noise are all it needs."""
