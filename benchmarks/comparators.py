@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.quick import FRACTIONS
-from vnce_engine.estimators.comparators import (
+from vnce_engine import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,

@@ -27,11 +27,10 @@ from sklearn.covariance import GraphicalLassoCV
 
 from benchmarks.accuracy import RESULTS, write_rows
 from benchmarks.large import Usage, measure_apart
-from vnce_engine import TruncatedGaussianVNCE
+from vnce_engine import TruncatedGaussianMLE, TruncatedGaussianVNCE
 from vnce_engine.contrastive.problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.sampling import sample_truncated_gaussian
-from vnce_engine.estimators.comparators import TruncatedGaussianMLE
 from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
 from vnce_engine.optim.surface import Surface
 from vnce_engine.penalties.penalty import PenaltyKind

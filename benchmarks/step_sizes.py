@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from benchmarks.comparators import FIRST_SEED, measure
-from vnce_engine.estimators.comparators import TruncatedGaussianMLE
+from vnce_engine import TruncatedGaussianMLE
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.experiments.graph_recovery import GRAPHS
 from worker.figures.drawing import add_legend, add_title, render

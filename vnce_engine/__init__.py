@@ -1,16 +1,16 @@
 """Graphical models from incomplete tables by variational noise-contrastive estimation."""
 
-from vnce_engine.estimators.comparators import (
-    TruncatedGaussianCD,
-    TruncatedGaussianMLE,
+from vnce_engine.estimators.complete_data import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
+from vnce_engine.estimators.contrastive_divergence import TruncatedGaussianCD
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
+from vnce_engine.estimators.maximum_likelihood import TruncatedGaussianMLE
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.inference.result import FitStatus, FitStep
+from vnce_engine.runtime.reports import FitStatus, FitStep
 
 __all__ = [
     "FitStatus",

@@ -17,14 +17,12 @@ from service.jobs.vocabulary import LassoChoice, PenaltyChoice
 from vnce_engine import (
     GaussianNCE,
     GaussianVNCE,
-    TruncatedGaussianNCE,
-    TruncatedGaussianVNCE,
-)
-from vnce_engine.estimators.comparators import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
+    TruncatedGaussianNCE,
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
+    TruncatedGaussianVNCE,
 )
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching

@@ -17,8 +17,8 @@ from service.jobs.vocabulary import CensoredRule
 from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts import make_artefacts
 from worker.builders import Estimator, build_estimator
 from worker.encoding import encode

@@ -18,9 +18,9 @@ from service.results.experiment_result import (
 from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from vnce_engine.experiments.experiment import Row, SummaryTable
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
+from vnce_engine.runtime.reports import FitStep
 from worker.estimation import OnStep
 from worker.experiment_builders import build_experiment
 from worker.experiment_figures import draw_experiment

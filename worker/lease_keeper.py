@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 from service.database import UNREACHABLE, Database
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim, Progress
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.reports import FitStep
 from worker.endings import Stopped, StopReason, record
 from worker.memory import resident_bytes
 from worker.patience import patiently

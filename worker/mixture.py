@@ -22,9 +22,9 @@ from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.experiments.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
+from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.estimation import FITTED, PREPARED, OnStep, count_censored, incompatible, report
 from worker.failures import FitCancelledError, JobFailedError
 from worker.fitted import to_array

@@ -12,7 +12,7 @@ from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from service.results.scoring_result import ScoringResult
 from service.results.vocabulary import Figure
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker.estimation import OnStep
 from worker.exports.roc import roc_artefacts, roc_curves, score_documents
 from worker.failures import FitCancelledError

@@ -17,7 +17,7 @@ from service.jobs.vocabulary import SimulatedGraph, Transform
 from service.problems import ProblemCode, ProblemError, ProblemItem, problem_document
 from service.results.outcome import MadeDataset, Outcome
 from service.results.simulation_result import SimulationResult
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from vnce_engine.simulate import (
     hub_precision,
     mask_completely_at_random,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from vnce_engine.estimators.linear_term import TruncatedGaussianEstimator
+from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianEstimator
 from worker.builders import Estimator, build_estimator
 
 ON_THE_LINE = [

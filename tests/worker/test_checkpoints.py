@@ -10,7 +10,7 @@ from service.database import Database
 from service.jobs.leases import Claim
 from service.jobs.records import CheckpointRecord, JobRecord
 from service.results.records import ResultRecord
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker import work
 from worker.estimation import OnStep
 from worker.runner import run_job

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from service.jobs.specs.experiment import ExperimentPartSpec
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.reports import FitStep
 from worker.experiments import run_part
 from worker.failures import FitCancelledError
 

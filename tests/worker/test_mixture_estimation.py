@@ -21,8 +21,8 @@ from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.reports import FitStep
 from worker.failures import FitCancelledError, JobFailedError
 from worker.figures.mixture import mixture_svg
 from worker.mixture import MixtureRequest, build_options, estimate_mixture

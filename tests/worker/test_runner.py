@@ -19,7 +19,7 @@ from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
 from service.problems import ProblemCode, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker.estimation import EstimationRequest, OnStep, estimate
 from worker.failures import FitCancelledError, JobFailedError
 from worker.runner import run_job

@@ -9,7 +9,7 @@ import pytest
 from service.jobs.specs.scoring import ScoringSpec
 from service.results.outcome import Outcome
 from service.results.vocabulary import EdgeScore
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker.failures import FitCancelledError
 from worker.scoring import Estimate, score
 

@@ -19,9 +19,9 @@ from vnce_engine.baselines.exponential import Parameters
 from vnce_engine.baselines.filling import Imputation, fill
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.runtime.generator_state import generator_state, restore_generator
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
 

@@ -9,7 +9,8 @@ import torch
 
 from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.data.observations import MIN_ROWS, Observations
-from vnce_engine.inference.result import FitResult, FitWarning
+from vnce_engine.inference.result import FitResult
+from vnce_engine.runtime.reports import FitWarning
 
 
 class Imputation(StrEnum):

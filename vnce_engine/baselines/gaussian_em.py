@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.baselines.standardised import StandardisedTable
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
 

@@ -24,9 +24,10 @@ from vnce_engine.baselines.gaussian_em import (
     observed_log_likelihoods,
 )
 from vnce_engine.baselines.standardised import StandardisedTable
-from vnce_engine.inference.result import FitStatus, PenaltyStep
+from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
 

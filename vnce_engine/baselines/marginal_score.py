@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
 

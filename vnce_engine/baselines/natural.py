@@ -25,9 +25,9 @@ from torch import Tensor
 from vnce_engine.baselines.chains import CompletedTable, ModelChains
 from vnce_engine.baselines.exponential import Coordinates, Parameters, gradient
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
-from vnce_engine.inference.result import FitStatus, FitWarning
 from vnce_engine.runtime.generator_state import generator_state, restore_generator
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 

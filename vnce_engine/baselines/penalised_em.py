@@ -32,8 +32,8 @@ from vnce_engine.baselines.graphical_lasso import (
     lasso_of,
 )
 from vnce_engine.baselines.standardised import StandardisedTable
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 # The weakest penalty as a share of the strongest. Below, with fewer rows than columns, nearly all
 # pairs are edges, and the lasso takes ever longer.

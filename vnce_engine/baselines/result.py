@@ -10,15 +10,9 @@ from numpy.typing import NDArray
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.inference.diagnostics import largest_interaction, smallest_scaled_eigenvalue
-from vnce_engine.inference.result import (
-    Diagnostics,
-    FitResult,
-    FitStatus,
-    FitWarning,
-    LinearEvidence,
-    PenaltyStep,
-)
+from vnce_engine.inference.result import Diagnostics, FitResult, LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 

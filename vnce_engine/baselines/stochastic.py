@@ -18,10 +18,10 @@ from vnce_engine.baselines.chains import CompletedTable, ModelChains
 from vnce_engine.baselines.exponential import Moments, Parameters, gradient
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
 from vnce_engine.distributions.truncated_normal import match_moments
-from vnce_engine.inference.result import FitStatus, FitWarning
 from vnce_engine.runtime.generator_state import generator_state, restore_generator
 from vnce_engine.runtime.journal import Holder
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.reports import FitStep
 
 _DECAY = (0.9, 0.999)
 _TINY = 1e-8

@@ -26,10 +26,10 @@ from vnce_engine.black_box.contrast import (
 from vnce_engine.black_box.objectives import data_term, elbo, log_weight
 from vnce_engine.black_box.protocols import UnnormalisedModel, VariationalFamily
 from vnce_engine.contrastive.objective import vnce_objective
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.optim.bfgs import minimise
 from vnce_engine.runtime.checks import as_array, check_count, check_range, shown
 from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.reports import FitStatus, FitStep
 
 # BFGS iterations of each step of variational EM, as in the paper's appendix.
 PARTIAL_ITERATIONS = 5

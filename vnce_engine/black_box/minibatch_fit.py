@@ -11,9 +11,9 @@ from vnce_engine.black_box.contrast import Contrast, Rows, draw_latents, vnce_te
 from vnce_engine.black_box.fits import VariationalFit, evaluated, fitted, vector, vnce_value
 from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.black_box.protocols import UnnormalisedModel, VariationalFamily
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.runtime.checks import check_count, check_positive
 from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.reports import FitStatus, FitStep
 
 
 def fit_by_adam(

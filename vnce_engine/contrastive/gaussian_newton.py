@@ -5,7 +5,6 @@ import math
 from torch import Tensor
 
 from vnce_engine.contrastive.gaussian_sample import GaussianSample, normalised, of_possible_spread
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.optim.constraints import Region
 from vnce_engine.optim.newton import newton_step
 from vnce_engine.optim.step_length import leaves_rounding, scaled_change
@@ -13,6 +12,7 @@ from vnce_engine.optim.surface import Surface, SurfacePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.journal import RunEntry
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 
 
 class GaussianCycles:

@@ -18,10 +18,10 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.data.patterns import Gaps
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.optim import bfgs
 from vnce_engine.optim.quadratic_forms import quadratic_forms
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 NOISE_RATIO = 10
 NUM_DRAWS = 5

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.optim.constraints import Region
 from vnce_engine.optim.surface import Sample, SurfacePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 
 # Smallest K_ii / k0_i: a truncated normal with it is an exponential distribution for all purposes,
 # and an estimate of a Gaussian's is never below 1.

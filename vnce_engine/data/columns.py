@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vnce_engine.data.collinear import collinear_pairs, combinations
 from vnce_engine.data.transforms import Transform
-from vnce_engine.inference.result import FitWarning
+from vnce_engine.runtime.reports import FitWarning
 
 FloatArray = NDArray[np.float64]
 

@@ -1,5 +1,6 @@
 """A table of numbers with holes, as values and a mask of what was observed."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -93,6 +94,16 @@ class Observations:
     def reordered(self, rows: Tensor, columns: Tensor) -> "Observations":
         """Return the table with its rows, int64 (n,), and columns, int64 (d,), in another order."""
         return Observations(self.values[rows][:, columns], self.observed[rows][:, columns])
+
+    def name_of_fit(self, choices: object, seed: int) -> str:
+        """Return a text that no fit of another table, other choices or another seed has.
+
+        `choices` are told apart by their `repr`.
+        """
+        running = hashlib.sha256(repr((self.values.shape, choices, seed)).encode())
+        for cells in (self.values, self.observed):
+            running.update(cells.numpy(force=True).tobytes())
+        return running.hexdigest()
 
     def to(self, device: torch.device) -> "Observations":
         """Return the table on a device."""

@@ -27,8 +27,9 @@ from vnce_engine.inference.diagnostics import uncounted_pairs_warnings
 from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.imputation import impute
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
-from vnce_engine.inference.result import Edge, FitResult, FitStatus, FitWarning
+from vnce_engine.inference.result import Edge, FitResult
 from vnce_engine.runtime.checks import check_choice, check_count, is_whole, shown
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | np.random.RandomState | None

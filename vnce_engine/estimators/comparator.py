@@ -28,12 +28,13 @@ from vnce_engine.contrastive.problem import inverse_k0, scaled_columns
 from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.inference.result import FitResult, FitStatus, FitWarning, LinearEvidence
+from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.checks import check_choice, check_number, check_range
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 
@@ -108,7 +109,7 @@ class ComparatorEstimator(NetworkEstimator):
         journal: Journal | None,
     ) -> FitResult:
         progress = Progress(on_step, journal)
-        progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
+        progress.journal.begin_fit(observations.name_of_fit(self._choices(), seed))
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         X, rng = scaled.to_array(), np.random.default_rng(seed)
         fit: ComparatorFit | None = None

@@ -19,11 +19,11 @@ from vnce_engine.baselines.score_matching import JudgedScoreMatching, ScoreMatch
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.comparator import ComparatorEstimator
-from vnce_engine.inference.result import FitStatus, FitWarning
 from vnce_engine.penalties.boundedness import Growth
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.checks import check_choice, check_count, check_number
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 

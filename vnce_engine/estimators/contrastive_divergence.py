@@ -14,9 +14,9 @@ from vnce_engine.baselines.stochastic import (
 )
 from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.comparator import ComparatorEstimator
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.runtime.checks import check_count, check_number, shown
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 
 NUM_EPOCHS = 80
 _MESSAGES = {

@@ -29,12 +29,13 @@ from vnce_engine.estimators.base import NetworkEstimator, RandomState
 from vnce_engine.estimators.scores import likelihood_score
 from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.gaussian_imputation import impute_normal
-from vnce_engine.inference.result import FitResult, FitStatus, FitWarning
+from vnce_engine.inference.result import FitResult
 from vnce_engine.penalties.boundedness import few_rows, unbounded
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 from vnce_engine.selection.choice import Selection
 
 FloatArray = NDArray[np.float64]
@@ -214,7 +215,7 @@ class GaussianEM(GaussianComparator):
         progress = Progress(on_step, journal)
         table = StandardisedTable.of(observations)
         is_wide = self._refuse_few_rows(table)
-        progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
+        progress.journal.begin_fit(observations.name_of_fit(self._choices(), seed))
         rng = np.random.default_rng(seed)
         fit = (
             self._penalised(table, rng, progress)

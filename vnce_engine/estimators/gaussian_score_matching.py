@@ -27,12 +27,13 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.gaussian_em import GaussianComparator
 from vnce_engine.inference.diagnostics import grid_end_warnings
-from vnce_engine.inference.result import FitResult, FitStatus, PenaltyStep
+from vnce_engine.inference.result import FitResult, PenaltyStep
 from vnce_engine.penalties.boundedness import Growth, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import Selection
 
 FloatArray = NDArray[np.float64]
@@ -141,7 +142,7 @@ class GaussianScoreMatching(GaussianComparator):
         weakest = _STRENGTHS[-1] if self.penalty == "cv" else float(given or 0.0)
         penalty = Penalty(weakest, PenaltyKind.RIDGE, torch.ones(d, dtype=torch.float64), num_rows)
         refuse_few_rows(given, penalty, Growth.LINEAR, has_mean=True)
-        progress.journal.begin_fit(name_of_fit(observations, self._choices(), seed))
+        progress.journal.begin_fit(observations.name_of_fit(self._choices(), seed))
         path: tuple[PenaltyStep, ...] = ()
         try:
             if self.penalty == "cv":

@@ -11,9 +11,9 @@ from vnce_engine.baselines.stochastic import (
 )
 from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.comparator import ComparatorEstimator
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.runtime.checks import check_choice, check_count, check_number
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 
 _MAX_STEPS = 400
 # Of the stochastic gradient: the paper's.

@@ -1,4 +1,4 @@
-"""The estimators, by scikit-learn's conventions."""
+"""VNCE and NCE of the truncated Gaussian."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +12,26 @@ from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS
 from vnce_engine.data.columns import refuse_zeros
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import RandomState
-from vnce_engine.estimators.linear_term import TruncatedGaussianEstimator
+from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.inference.result import FitResult
-from vnce_engine.pipeline.fit import fit
+from vnce_engine.pipeline.fit import AUTO, FitOptions, fit
 from vnce_engine.pipeline.paper_preset import fit_by_papers_recipe
 from vnce_engine.runtime.checks import check_choice
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep
+
+
+class TruncatedGaussianEstimator(ContrastiveEstimator):
+    """A truncated Gaussian network, fitted by telling data from noise."""
+
+    linear: str
+
+    def _options(self) -> FitOptions:
+        return replace(super()._options(), linear=self.linear)
+
+    def _check_parameters(self) -> None:
+        check_choice("linear", self.linear, (AUTO, "free", "zero"))
+        super()._check_parameters()
 
 
 class TruncatedGaussianVNCE(TruncatedGaussianEstimator):

@@ -18,11 +18,11 @@ from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
 from vnce_engine.inference.metrics import edge_roc
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.runtime.byte_tensor import to_bytes, to_tensor
 from vnce_engine.runtime.checks import check_count, check_fraction, check_seed, shown
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.reports import FitStatus, FitStep
 from vnce_engine.simulate import (
     hub_precision,
     mask_completely_at_random,

@@ -14,9 +14,9 @@ from torch import Tensor
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
 from vnce_engine.experiments.mixture import em
 from vnce_engine.experiments.mixture.data import MixtureData, draw_normalised
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.checks import check_count, check_positive, check_seed
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.reports import FitStep
 
 NU = 1.0
 _COLUMNS = {

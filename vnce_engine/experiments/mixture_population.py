@@ -18,9 +18,9 @@ from vnce_engine.experiments.mixture.data import draw_unnormalised
 from vnce_engine.experiments.mixture.estimation import MixtureEstimates, estimate, random_starts
 from vnce_engine.experiments.mixture.methods import UNNORMALISED
 from vnce_engine.experiments.mixture.model import true_log_partition
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.checks import check_count, check_seed
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.reports import FitStep
 
 FloatArray = NDArray[np.float64]
 

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vnce_engine.estimators.comparators import (
-    TruncatedGaussianCD,
-    TruncatedGaussianMLE,
+from vnce_engine.estimators.complete_data import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
+from vnce_engine.estimators.contrastive_divergence import TruncatedGaussianCD
 from vnce_engine.estimators.gaussian_em import GaussianEM
+from vnce_engine.estimators.maximum_likelihood import TruncatedGaussianMLE
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
 

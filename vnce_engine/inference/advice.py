@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
-from vnce_engine.inference.result import FitResult, FitStatus, FitWarning, path_of_the_chosen
+from vnce_engine.inference.result import FitResult, path_of_the_chosen
 from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 # What a penalty without a present strength is to begin with, one of the usual grid.
 _FIRST_STRENGTH = 1.0

@@ -1,8 +1,7 @@
-"""What a fit reports, while it runs and when it has ended."""
+"""What a fit ends with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,33 +9,7 @@ from torch import Tensor
 
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.runtime.journal import Journal
-
-
-class FitStatus(StrEnum):
-    """How a fit ended. Estimates are those of the last finite point in every case."""
-
-    CONVERGED = "converged"
-    MAX_ITERATIONS = "max_iterations"
-    NON_FINITE = "non_finite"
-    CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True)
-class FitStep:
-    """One report of a running fit."""
-
-    stage: str
-    """"linear term", "penalty" or "fit"."""
-    fraction: float
-    """Share of the whole that is done, from 0 to 1; it never falls."""
-    iteration: int
-    """Cycles done in this stage."""
-    objective: float | None
-    """Latest penalised objective, nats a row; None before there is one."""
-    journal: Journal | None = None
-    """What the fit has done so far, to be stored if it is to be gone on with after an interruption;
-    None where an estimator cannot go on."""
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 
 @dataclass(frozen=True)
@@ -124,16 +97,6 @@ class Edge:
     """Rows in which both variables were observed."""
     inclusion: float | None = None
     """Share of half-samples whose graph has the edge; None where none were drawn."""
-
-
-@dataclass(frozen=True)
-class FitWarning:
-    """Something a reader of the result must know."""
-
-    code: str
-    message: str
-    columns: tuple[str, ...] = ()
-    """Names of the columns concerned, where it is about some of them."""
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,14 @@ from vnce_engine.inference.diagnostics import (
     numerical_warnings,
     stability_warnings,
 )
-from vnce_engine.inference.result import FitResult, FitStatus, LinearEvidence, Stability
+from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
 from vnce_engine.optim.constraints import Region
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, Selection
 from vnce_engine.selection.ebic import choose_by_ebic
 from vnce_engine.selection.grid import strengths
@@ -115,7 +116,7 @@ def fit(
     refuse_unbounded(observations, options)
     journal = journal or Journal()
     # It may go on on another device.
-    journal.begin_fit(name_of_fit(observations, replace(options, device="cpu"), seed))
+    journal.begin_fit(observations.name_of_fit(replace(options, device="cpu"), seed))
     rows, columns = canonical_order(observations)
     table, shift = observations.reordered(rows, columns), None
     if options.linear != "zero":

@@ -10,7 +10,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.fit import FitOptions, fit_prepared, refuse_unbounded
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep, Progress
 
 
@@ -32,7 +32,7 @@ def fit_gaussian(
     refuse_unbounded(observations, options)
     journal = journal or Journal()
     choices = ("gaussian", replace(options, device="cpu"))
-    journal.begin_fit(name_of_fit(observations, choices, seed))
+    journal.begin_fit(observations.name_of_fit(choices, seed))
     rows, columns = canonical_order(observations)
     problem = GaussianProblem.prepare(
         observations.reordered(rows, columns).to(chosen_device(options.device)),

@@ -16,11 +16,12 @@ from vnce_engine.inference.diagnostics import (
     separated_share,
     smallest_scaled_eigenvalue,
 )
-from vnce_engine.inference.result import Diagnostics, FitResult, FitStatus
+from vnce_engine.inference.result import Diagnostics, FitResult
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep, Progress
+from vnce_engine.runtime.reports import FitStatus
 
 _MESSAGES = {
     **MESSAGES,
@@ -51,7 +52,7 @@ def fit_by_papers_recipe(
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
     progress = Progress(on_step, journal)
-    progress.journal.begin_fit(name_of_fit(observations, ("paper", options), seed))
+    progress.journal.begin_fit(observations.name_of_fit(("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(
         strength or 0.0,

@@ -15,7 +15,6 @@ the last bit. In the final fit, which may be long and large, only the estimate i
 cycle: it goes on from there with a new q, to the same end within the tolerance.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, Self
@@ -23,7 +22,6 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
-from vnce_engine.data.observations import Observations
 from vnce_engine.runtime import journal_entries
 from vnce_engine.runtime.journal_entries import (
     Content,
@@ -34,7 +32,7 @@ from vnce_engine.runtime.journal_entries import (
     ValueEntry,
 )
 
-__all__ = ["Holder", "Journal", "Keep", "RunEntry", "UnusableJournalError", "name_of_fit"]
+__all__ = ["Holder", "Journal", "Keep", "RunEntry", "UnusableJournalError"]
 
 # Returns what the function returns that it is given, or returned in an earlier fit: see
 # `Journal.value`.
@@ -185,14 +183,3 @@ class Journal:
         """
         content = journal_entries.from_bytes(stored)
         return cls(content.entries, content.states, content.made_for)
-
-
-def name_of_fit(observations: Observations, choices: object, seed: int) -> str:
-    """Return a text that no fit of another table, other choices or another seed has.
-
-    `choices` are told apart by their `repr`.
-    """
-    running = hashlib.sha256(repr((observations.values.shape, choices, seed)).encode())
-    for cells in (observations.values, observations.observed):
-        running.update(cells.numpy(force=True).tobytes())
-    return running.hexdigest()

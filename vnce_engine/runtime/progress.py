@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.reports import FitStep
 
 OnStep = Callable[[FitStep], bool | None]
 

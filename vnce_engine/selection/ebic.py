@@ -23,10 +23,11 @@ from torch import Tensor
 
 from vnce_engine.contrastive.prepared import Fit, RowSampleT
 from vnce_engine.contrastive.problem import num_parameters
-from vnce_engine.inference.result import FitStatus, PenaltyStep
+from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.optim.constraints import Region
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, graph_of, num_edges
 from vnce_engine.selection.setting import Setting
 

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from vnce_engine.contrastive.prepared import RowSampleT
 from vnce_engine.contrastive.problem import num_parameters
-from vnce_engine.inference.result import FitStatus, LinearEvidence, PenaltyStep
+from vnce_engine.inference.result import LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, num_edges
 from vnce_engine.selection.cross_validation import cross_validated, gain_of_relaxing
 from vnce_engine.selection.setting import Setting

@@ -26,8 +26,9 @@ from torch import Tensor
 
 from vnce_engine.contrastive.prepared import RowSampleT
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.result import FitStatus, PenaltyStep, Stability
+from vnce_engine.inference.result import PenaltyStep, Stability
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, graph_of, num_edges
 from vnce_engine.selection.held_out import choose_by_held_out_rows
 from vnce_engine.selection.setting import Setting

@@ -21,7 +21,7 @@ from service.jobs.specs.mixture import MixtureEstimationJobCreate
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity, EstimationResult
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices, job_document
 from worker.cli.other_summary import print_other_summary

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from vnce_engine.estimators.comparators import (
+from vnce_engine import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 
 QUICK = {
     "natural likelihood": lambda: TruncatedGaussianMLE(random_state=7),

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from vnce_engine.baselines import graphical_lasso as lasso_module
 from vnce_engine.baselines.gaussian_em import observed_log_likelihoods
 from vnce_engine.estimators.gaussian_em import GaussianEM
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import mask_completely_at_random, ring_precision
 
 COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 2.0, 0.2], [-0.3, 0.2, 1.5]])

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from vnce_engine import TruncatedGaussianMLE
 from vnce_engine.baselines import natural
 from vnce_engine.baselines.exponential import Coordinates, Parameters
-from vnce_engine.estimators.comparators import TruncatedGaussianMLE
 from vnce_engine.experiments.graph_recovery import simulate
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import sample_truncated_gaussian
 
 

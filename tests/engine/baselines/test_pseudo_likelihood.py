@@ -4,9 +4,9 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import truncnorm
 
+from vnce_engine import TruncatedGaussianPseudoLikelihood
 from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
-from vnce_engine.estimators.comparators import TruncatedGaussianPseudoLikelihood
 from vnce_engine.runtime.progress import Progress
 
 SILENT = Progress(None)

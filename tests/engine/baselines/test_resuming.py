@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vnce_engine.estimators.comparators import (
+from vnce_engine import (
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
     TruncatedGaussianPseudoLikelihood,
@@ -15,8 +15,8 @@ from vnce_engine.estimators.comparators import (
 )
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.reports import FitStep
 
 MAKERS: dict[str, Callable[[], Any]] = {
     "natural likelihood": lambda: TruncatedGaussianMLE(tol=0.2, random_state=7),

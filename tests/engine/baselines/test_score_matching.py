@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from vnce_engine import TruncatedGaussianScoreMatching
 from vnce_engine.baselines.exponential import Parameters
 from vnce_engine.baselines.score_matching import ScoreMatching, Weight
-from vnce_engine.estimators.comparators import TruncatedGaussianScoreMatching
 from vnce_engine.runtime.progress import Progress
 
 SILENT = Progress(None)

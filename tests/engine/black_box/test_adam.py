@@ -11,7 +11,7 @@ from vnce_engine.black_box.contrast import Contrast
 from vnce_engine.black_box.fits import fit_jointly
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
 from vnce_engine.black_box.minibatch_fit import fit_by_adam
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 
 FAMILY = AffineNormal(observed_width=2, latent_width=1)
 ALPHA = [0.1, 0.1, 0.0, 0.0]

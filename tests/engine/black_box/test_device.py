@@ -22,11 +22,11 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional, GaussianParameters
 from vnce_engine.estimators.gaussian import GaussianVNCE
 from vnce_engine.experiments.product_latent import ProductLatent
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
 from vnce_engine.pipeline.gaussian_fit import fit_gaussian
 from vnce_engine.runtime.device import chosen_device
+from vnce_engine.runtime.reports import FitStatus
 
 # As close as results on different devices have to be; on the pretended one they are the same.
 SAME = {"rtol": 1e-6, "atol": 1e-6}

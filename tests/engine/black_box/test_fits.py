@@ -13,7 +13,7 @@ from vnce_engine.black_box.affine_normal import AffineNormal
 from vnce_engine.black_box.contrast import Contrast, Rows
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
 from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional, GaussianParameters
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 
 NU = 5.0
 NUM_ROWS = 2000

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import ring_precision
 
 FloatArray = NDArray[np.float64]

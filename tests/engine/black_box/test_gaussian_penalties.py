@@ -15,10 +15,10 @@ from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus, FitStep
 
 FloatArray = NDArray[np.float64]
 

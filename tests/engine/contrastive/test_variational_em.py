@@ -16,13 +16,13 @@ from vnce_engine.contrastive.problem import NUM_DRAWS, Problem
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.optim.newton import NewtonStep, newton_step
 from vnce_engine.optim.step_length import scaled_change
 from vnce_engine.optim.surface import Surface, SurfacePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,

@@ -7,9 +7,9 @@ import torch
 from vnce_engine.contrastive.problem import Problem
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,

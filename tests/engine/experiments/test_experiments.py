@@ -11,9 +11,9 @@ from vnce_engine.experiments.graph_recovery import GraphRecovery, compare, simul
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from vnce_engine.runtime.progress import FitCancelledError
+from vnce_engine.runtime.reports import FitStep
 
 SMALL: list[MixtureEm | MixturePopulation | GraphRecovery] = [
     MixtureEm(num_rows=100, num_pairs=3),

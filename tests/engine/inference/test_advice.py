@@ -18,8 +18,9 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.inference.advice import _ADVICE, Advice, Dependence, strong_dependence
 from vnce_engine.inference.diagnostics import grid_end_warnings
-from vnce_engine.inference.result import Diagnostics, FitResult, FitStatus, FitWarning, PenaltyStep
+from vnce_engine.inference.result import Diagnostics, FitResult, PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 ESTIMATORS = [
     estimator

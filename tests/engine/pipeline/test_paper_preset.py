@@ -5,7 +5,7 @@ import pytest
 
 from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS, NUM_DRAWS
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
-from vnce_engine.inference.result import FitStatus
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,

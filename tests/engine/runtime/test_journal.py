@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal, RunEntry, UnusableJournalError
+from vnce_engine.runtime.reports import FitStep
 from vnce_engine.selection import stability
 
 TOLERANCE = 3e-3

@@ -12,10 +12,10 @@ from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine.contrastive.problem import Problem
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.optim.constraints import Region
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection import held_out as selection
 from vnce_engine.selection.ebic import choose_by_ebic
 from vnce_engine.selection.held_out import choose_by_held_out_rows, choose_linear

@@ -16,8 +16,8 @@ from service.problems import ProblemCode
 from service.results.formats import GraphFormat, TableFormat, media_type
 from service.results.outcome import Outcome
 from service.results.vocabulary import FitStatus
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.reports import FitStep
 from worker.cli.printing import edge_table
 from worker.estimation import (
     EstimationRequest,

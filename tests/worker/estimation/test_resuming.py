@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vnce_engine.inference.result import FitStep
 from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.reports import FitStep
 from worker.estimation import EstimationRequest, estimate
 from worker.failures import FitCancelledError
 

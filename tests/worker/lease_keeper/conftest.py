@@ -10,7 +10,7 @@ from service.database import Database
 from service.jobs import leases, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker.lease_keeper import LeaseKeeper
 from worker.settings import WorkerSettings
 

@@ -18,7 +18,7 @@ from tests.worker.lease_keeper.conftest import (
     step,
     wait_for,
 )
-from vnce_engine.inference.result import FitStep
+from vnce_engine.runtime.reports import FitStep
 from worker.endings import StopReason
 
 

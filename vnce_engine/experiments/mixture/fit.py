@@ -23,10 +23,10 @@ from vnce_engine.experiments.mixture.model import true_log_partition
 from vnce_engine.experiments.mixture.optimum import DENSITIES, Optimum, ending, warnings_about
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.experiments.mixture.uncertainty import Neighbourhood
-from vnce_engine.inference.result import FitStatus, FitStep, FitWarning
 from vnce_engine.runtime.checks import as_array, check_seed
-from vnce_engine.runtime.journal import Journal, name_of_fit
+from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
 
 # theta's starting values: log-uniform between these multiples of the data's root mean square.
 _LOWEST_START, _HIGHEST_START = 0.1, 10.0
@@ -101,7 +101,7 @@ def fit_mixture(
     check_seed("seed", seed)
     sample = _checked(x, options)
     journal = journal or Journal()
-    journal.begin_fit(name_of_fit(Observations.from_array(sample[:, np.newaxis]), options, seed))
+    journal.begin_fit(Observations.from_array(sample[:, np.newaxis]).name_of_fit(options, seed))
     generator = torch.Generator().manual_seed(seed)
     scaled = torch.as_tensor(sample / options.sigma_1).unsqueeze(0)
     data = _with_noise(scaled, options, generator)

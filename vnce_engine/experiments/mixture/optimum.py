@@ -27,7 +27,7 @@ from vnce_engine.experiments.mixture.model import (
 )
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.experiments.mixture.uncertainty import Neighbourhood, PluggedIn, neighbourhood
-from vnce_engine.inference.result import FitStatus, FitWarning
+from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 # A fit has converged when Newton's method would move no parameter by more standard errors.
 CONVERGED_STEP = 0.01

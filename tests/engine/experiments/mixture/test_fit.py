@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from vnce_engine.experiments.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.experiments.mixture.optimum import CONVERGED_STEP
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.inference.result import FitStatus, FitStep
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from vnce_engine.runtime.progress import FitCancelledError
+from vnce_engine.runtime.reports import FitStatus, FitStep
 
 SIGMA_1, THETA, N = 2.0, 6.0, 2_000
 CONTRASTIVE = [Estimator.VNCE, Estimator.EXACT_EM, Estimator.NCE]
