@@ -8,7 +8,6 @@ from torch import Tensor
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.contrastive.sample import ContrastiveSample
-from vnce_engine.inference.result import FitStatus
 from vnce_engine.optim.anderson import Acceleration
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Region
@@ -18,6 +17,7 @@ from vnce_engine.optim.surface import Surface, SurfacePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.journal import RunEntry
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStatus
 
 # Noise rows take new draws from q when A, columns scaled, has moved this far since the last ones.
 # q matters to them only as a proposal, so that a slightly old one costs a little variance; and
@@ -128,7 +128,7 @@ class Cycles:
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
         for _ in range(max_cycles):
             start = self._next
-            self._e_step(sample, start, stale)
+            self._e_step(sample, start, region, stale)
             point = Surface(sample, penalty, region).at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
@@ -153,7 +153,7 @@ class Cycles:
             self.objective_path.append(float(step.point.value))
             first_way = way if math.isnan(first_way) else first_way
             self._report(way, first_way)
-            self._next = self._extrapolated(start, image, region)
+            self._next = self._extrapolated(start, image, region, centre)
             self._num_cycles += 1
             self._note(None)
             if way < 1:
@@ -166,25 +166,31 @@ class Cycles:
         self._noise_at = None
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
-    def _e_step(self, sample: ContrastiveSample, augmented: Tensor, stale: float) -> None:
+    def _e_step(
+        self, sample: ContrastiveSample, augmented: Tensor, region: Region, stale: float
+    ) -> None:
         """Complete the rows by draws under `augmented`; noise rows only where theirs are stale."""
-        noise_at = self._noise_at
-        if noise_at is None or scaled_change(augmented - noise_at, augmented) > stale:
+        if self._noise_at is None or self._moved(sample, augmented, region) > stale:
             self._complete(sample.noise, augmented)
             self._noise_at = augmented
         self._complete(sample.data, augmented)
+
+    def _moved(self, sample: ContrastiveSample, augmented: Tensor, region: Region) -> float:
+        """Return how far `augmented` is from where noise rows were drawn, wherever columns lie."""
+        assert self._noise_at is not None
+        step = centred(augmented - self._noise_at, _centre(sample, region))
+        return scaled_change(step, augmented)
 
     def _complete(self, blocks: Sequence[Block], augmented: Tensor) -> None:
         for block in blocks:
             self._progress.spend(4 * block.work)
             complete(block, augmented)
 
-    def _extrapolated(self, start: Tensor, image: Tensor, region: Region) -> Tensor:
+    def _extrapolated(self, start: Tensor, image: Tensor, region: Region, centre: Tensor) -> Tensor:
         # Residuals of c, large beside the others, would drown them; c follows K and h at once.
         units = column_units(image)
         units[-1, -1] = 0.0
-        point = self._acceleration.next_point(start.flatten(), image.flatten(), units.flatten())
-        point = point.view_as(image)
+        point = self._acceleration.next_point(start, image, lambda a: centred(a, centre) * units)
         if (point.diagonal() > _SMALLEST_SHARE * image.diagonal())[:-1].all():
             # What the M-step has set to zero stays there.
             point = region.project(0.5 * (point + point.mT) * (image != 0))

@@ -1,5 +1,7 @@
 """Anderson acceleration of a fixed-point iteration."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -22,12 +24,17 @@ class Acceleration:
         self._image_steps: list[Tensor] = []
         self._last: tuple[Tensor, Tensor] | None = None
 
-    def next_point(self, point: Tensor, image: Tensor, units: Tensor) -> Tensor:
-        """Return where to go from `point` and its `image`; `units` weigh the residuals."""
+    def next_point(
+        self, point: Tensor, image: Tensor, measured: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return where to go from `point` and its `image`, of any shape.
+
+        `measured`, linear, returns a residual in the coordinates whose squares are summed.
+        """
         residual = image - point
         if self._last is not None:
             last_residual, last_image = self._last
-            if torch.linalg.norm(residual * units) > torch.linalg.norm(last_residual * units):
+            if measured(residual).norm() > measured(last_residual).norm():
                 self.restart()
                 self._last = (residual, image)
                 return image
@@ -36,11 +43,10 @@ class Acceleration:
         self._last = (residual, image)
         if not self._residual_steps:
             return image
-        steps = torch.stack(self._residual_steps, dim=1)
+        steps = torch.stack([measured(step).flatten() for step in self._residual_steps], dim=1)
         # The pseudo-inverse copes with steps that are almost parallel.
-        inverse = torch.linalg.pinv(steps * units.unsqueeze(1), rtol=1e-8)
-        weights = inverse @ (residual * units)
-        extrapolation: Tensor = torch.stack(self._image_steps, dim=1) @ weights
+        weights = torch.linalg.pinv(steps, rtol=1e-8) @ measured(residual).flatten()
+        extrapolation: Tensor = torch.tensordot(weights, torch.stack(self._image_steps), dims=1)
         return image - extrapolation
 
     def restart(self) -> None:

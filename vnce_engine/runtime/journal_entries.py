@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 # What a stored journal begins with, before the SHA-256 of all that follows.
-_FORMAT = b"vnce journal 3\n"
+_FORMAT = b"vnce journal 4\n"
 _HEAD_BYTES = len(_FORMAT) + hashlib.sha256().digest_size
 
 

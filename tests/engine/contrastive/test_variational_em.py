@@ -170,14 +170,14 @@ def test_noise_is_drawn_anew_after_a_retreat_however_short() -> None:
     beyond = accepted.clone()
     for point, share in ((accepted, -0.99), (beyond, -1.005)):
         point[0, 1] = point[1, 0] = share * (point[0, 0] * point[1, 1]).sqrt()
-    cycles = Cycles(beyond, Progress(None))
-    cycles._e_step(sample, beyond, cycles_module._STALE)
+    cycles, region = Cycles(beyond, Progress(None)), problem.region("zero")
+    cycles._e_step(sample, beyond, region, cycles_module._STALE)
     assert any(block.log_ratio_offset.isnan().any() for block in sample.noise)
 
     cycles._retreat(accepted)
 
     assert scaled_change(cycles.augmented - beyond, beyond) < cycles_module._STALE
-    cycles._e_step(sample, cycles.augmented, cycles_module._STALE)
+    cycles._e_step(sample, cycles.augmented, region, cycles_module._STALE)
     assert all(torch.isfinite(block.log_ratio_offset).all() for block in sample.blocks)
 
 
