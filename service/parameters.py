@@ -1,6 +1,9 @@
 """What no operation takes: parameters that it does not have, and texts that no database holds."""
 
 from fastapi import Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.params import Cookie, Header, Path
+from fastapi.routing import APIRoute
 
 from service.problems import ProblemCode, ProblemError, ProblemItem
 
@@ -24,14 +27,9 @@ async def refuse_nul(request: Request) -> None:
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Raise `ProblemError` that names each query parameter which the operation does not declare.
-
-    What it declares is read from the app's own OpenAPI document.
-    """
-    path = getattr(request.scope["route"], "path_format", "")
-    operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower(), {})
-    known = [p["name"] for p in operation.get("parameters", []) if p["in"] == "query"]
-    unknown = sorted(set(request.query_params) - set(known))
+    """Raise `ProblemError` that names each query parameter which the operation does not declare."""
+    known = _query_parameters(request.scope["route"])
+    unknown = sorted(set(request.query_params).difference(known))
     if not unknown:
         return
     allowed = ", ".join(known) or "none"
@@ -40,3 +38,10 @@ async def refuse_unknown_parameters(request: Request) -> None:
         f"{len(unknown)} query parameter(s) mean nothing here; this operation has: {allowed}.",
         errors=[ProblemItem(message="There is no such parameter.", parameter=n) for n in unknown],
     )
+
+
+def _query_parameters(route: APIRoute) -> tuple[str, ...]:
+    """Return the names of the query parameters that a route and its dependencies declare."""
+    # The fields of a model of query parameters are plain ones.
+    fields = get_flat_params(route.dependant)
+    return tuple(f.alias for f in fields if not isinstance(f.field_info, Path | Header | Cookie))
