@@ -62,7 +62,7 @@ format: .venv/.dev  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 openapi: .venv/.dev  ## write openapi.yaml from the app
-	$(BIN)/python -m service.openapi openapi.yaml
+	$(BIN)/python -m service openapi openapi.yaml
 
 client: .venv/.dev  ## generate the Python client into build/client
 	rm -rf build/client

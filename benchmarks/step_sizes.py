@@ -29,8 +29,8 @@ from benchmarks.comparators import FIRST_SEED, measure
 from vnce_engine import TruncatedGaussianMLE
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.experiments.graph_recovery import GRAPHS
-from worker.figures.drawing import add_legend, add_title, render
-from worker.figures.experiments.looks import LINE_LOOKS
+from worker.artefacts.figures.drawing import add_legend, add_title, render
+from worker.artefacts.figures.experiments.looks import LINE_LOOKS
 
 FRACTIONS = (0.0, 0.3)
 STEP_SIZES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

@@ -1,37 +1,32 @@
-"""`python -m service` serves the API as `VNCE_*` variables describe it, logging JSON."""
+"""`python -m service [COMMAND]` serves the API, or does what the command says; see `--help`."""
 
-import argparse
-import socket
+import importlib
+import sys
 
-import uvicorn
-
-from service.main import create_app_from_environment
-from service.serving import allow_open_files, configuration
-from service.settings import Settings
-
-# Less than a container has until it is killed.
-GRACEFUL_SECONDS = 5
+COMMANDS = {
+    "serve": "serve the API, as without a command",
+    "migrate": "bring the database to the newest revision",
+    "keys": "create, list and revoke API keys of any tenant",
+    "expire": "delete results that are older than some days",
+    "quota": "list how much each tenant has stored",
+    "backup": "copy a SQLite database while the service goes on",
+    "openapi": "write the OpenAPI document",
+}
 
 
 def main() -> None:
-    """Serve until a signal says to stop."""
-    parser = argparse.ArgumentParser(prog="python -m service", description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
-    parser.add_argument("--port", default=8000, type=int, help="port to listen on (%(default)s)")
-    parser.add_argument("--fd", type=int, help="instead: a socket that already listens")
-    arguments = parser.parse_args()
-    app = create_app_from_environment()
-    settings: Settings = app.state.settings
-    allow_open_files(settings)
-    config = configuration(
-        app,
-        settings,
-        host=arguments.host,
-        port=arguments.port,
-        graceful_seconds=GRACEFUL_SECONDS,
-    )
-    sockets = None if arguments.fd is None else [socket.socket(fileno=arguments.fd)]
-    uvicorn.Server(config).run(sockets=sockets)
+    """Run the command that the command line names, `serve` if it names none."""
+    arguments = sys.argv[1:]
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(__doc__, "", *(f"  {name:8} {what}" for name, what in COMMANDS.items()), sep="\n")
+        print("\nEach has a --help of its own: python -m service serve --help")
+        sys.exit(0)
+    is_named = bool(arguments) and not arguments[0].startswith("-")
+    name = arguments.pop(0) if is_named else "serve"
+    if name not in COMMANDS:
+        sys.exit(f"There is no command {name!r}; there are {', '.join(COMMANDS)}.")
+    sys.argv[1:] = arguments
+    importlib.import_module(f"service.commands.{name}").main()
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def configure(process: str) -> None:
     pool = logging.getLogger("multiprocessing")
     pool.handlers, pool.propagate = [handler], False
     logging.getLogger("uvicorn.error").addFilter(is_told)
-    # Requests are logged by `service.request_log`, with their ids.
+    # Requests are logged by `service.http.request_log`, with their ids.
     logging.getLogger("uvicorn.access").setLevel(logging.WARNING)
 
 

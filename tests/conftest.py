@@ -12,11 +12,11 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import make_url
 
-from service import schema
-from service.database import Database
-from service.main import create_app
+from service.app import create_app
+from service.db import schema
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.settings import Authentication, Settings
-from service.tenant_names import DEFAULT_TENANT
 from tests.embedded_postgres import EmbeddedPostgres, conninfo, free_port
 
 # A server that is given by the environment must allow CREATE DATABASE.

@@ -7,18 +7,18 @@ from typing import Any
 from celery import signals
 
 from service import logs
-from worker import health, threads
-from worker.broker import Broker
-from worker.celery_app import create_celery
-from worker.consumer import patient_consumer
-from worker.pulse import Pulse
-from worker.replacement import replace_at_once
+from worker.processes import health, threads
+from worker.processes.pulse import Pulse
+from worker.queue.broker import Broker
+from worker.queue.celery_app import create_celery
+from worker.queue.consumer import patient_consumer
+from worker.queue.replacement import replace_at_once
 from worker.settings import WorkerSettings
 
 SETTINGS = WorkerSettings.from_environment()
 threads.limit(SETTINGS.threads_per_process)
 
-from worker import tasks  # noqa: E402 - loads NumPy and torch, which read the limit at import
+from worker.queue import tasks  # noqa: E402 - loads NumPy and torch, which read the limit at import
 
 
 def use_our_logs(**kwargs: Any) -> None:

@@ -14,15 +14,15 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from service import logs
-from service.database import UNREACHABLE, Database
+from service.db import counters
+from service.db.database import UNREACHABLE, Database
 from service.jobs import checkpoints, outbox, places, reaping, removal
-from service.metrics import counters
-from service.workers import presence
-from service.workers.records import ProcessKind
-from worker.broker import Broker
-from worker.celery_app import TASK_NAME, create_celery
-from worker.presence import Presence
-from worker.pulse import Pulse
+from service.monitoring import presence
+from service.monitoring.records import ProcessKind
+from worker.processes.presence import Presence
+from worker.processes.pulse import Pulse
+from worker.queue.broker import Broker
+from worker.queue.celery_app import TASK_NAME, create_celery
 from worker.settings import WorkerSettings
 
 BATCH_SIZE = 100

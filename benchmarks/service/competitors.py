@@ -14,7 +14,7 @@ from benchmarks.service.baseline import FILE_VARIABLE
 from benchmarks.service.stack import wait_for
 from benchmarks.service.wrk import Load
 from tests.embedded_postgres import free_port
-from worker.processes import Command, ManagedProcess, stop
+from worker.processes.managed import Command, ManagedProcess, stop
 
 CONNECTIONS = 64
 PYGEOAPI = "pygeoapi"

@@ -13,13 +13,13 @@ from sqlalchemy import func, select
 from benchmarks.service.figures import Figure
 from benchmarks.service.stack import Stack, wait_for
 from benchmarks.service.tables import SHORT_JOB
-from service.database import Record
 from service.datasets.options import ReadLimits
+from service.db.counters import COMPACT_ABOVE, CounterRecord
+from service.db.database import Record
 from service.jobs.records import CheckpointRecord, JobRecord, JobState, OutboxRecord
 from service.jobs.specs.simulation import SimulationSpec
-from service.metrics.counters import COMPACT_ABOVE, CounterRecord
+from worker.jobs.simulation import simulate
 from worker.settings import WorkerSettings
-from worker.simulation import simulate
 
 BATCH = 1_000
 SUBMITTERS = 8

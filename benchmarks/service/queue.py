@@ -15,8 +15,8 @@ from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.specs.simulation import SimulationJobCreate
 from service.jobs.submission import SubmissionLimits, Submitter
-from worker.celery_app import create_celery
 from worker.dispatcher import Dispatcher
+from worker.queue.celery_app import create_celery
 from worker.settings import WorkerSettings
 
 FEW = 10

@@ -14,9 +14,9 @@ from benchmarks.service.figures import Figure
 from benchmarks.service.stack import LOW_PRIORITY, Stack, wait_for
 from benchmarks.service.tables import Json, estimation, long_estimation, upload
 from benchmarks.service.wrk import Answered, Load
-from service.clock import now
+from service.db.clock import now
 from service.jobs.records import JobRecord, JobState, OutboxRecord
-from worker.client import Client
+from worker.cli.client import Client
 
 # Connections of each kind of request in the mixture; 64 together.
 MIXTURE = {"submit": 16, "poll": 32, "result": 16}

@@ -11,15 +11,16 @@ from typing import TypeVar
 
 import httpx
 
-from service import schema
-from service.database import Database
+from service.db import schema
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.keys import lifecycle as keys
 from service.keys.vocabulary import Scope
-from service.tenant_names import DEFAULT_TENANT
 from tests.embedded_postgres import EmbeddedPostgres, free_port
-from worker import threads, valkey
-from worker.client import Client
-from worker.processes import Command, ManagedProcess, stop
+from worker.cli.client import Client
+from worker.embedded import valkey
+from worker.processes import threads
+from worker.processes.managed import Command, ManagedProcess, stop
 
 T = TypeVar("T")
 

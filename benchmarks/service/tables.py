@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from worker.client import Client
+from worker.cli.client import Client
 
 Json = dict[str, Any]
 

@@ -19,7 +19,7 @@ from service.datasets.refusals import shorten, too_large, unreadable
 from service.datasets.schemas import Change
 from service.datasets.tokens import Vocabulary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat
-from service.problems import ProblemItem
+from service.http.problems import ProblemItem
 
 _BATCH_CELLS = 500_000
 # Longer texts are no numbers; cutting them keeps a repeated long text from filling the memory.

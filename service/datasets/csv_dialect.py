@@ -12,7 +12,7 @@ from service.datasets.options import ReadOptions
 from service.datasets.refusals import unreadable
 from service.datasets.tokens import Vocabulary, parse_number
 from service.datasets.vocabulary import Decimal
-from service.problems import ProblemError, ProblemItem
+from service.http.problems import ProblemError, ProblemItem
 
 SAMPLE_CHARACTERS = 2**18
 _SAMPLE_RECORDS = 100

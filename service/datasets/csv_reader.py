@@ -17,7 +17,7 @@ from service.datasets.refusals import MAX_ITEMS, shorten, too_large, unreadable
 from service.datasets.schemas import Change, CsvDialect
 from service.datasets.tokens import Vocabulary, parse_number
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, Decimal
-from service.problems import ProblemError, ProblemItem
+from service.http.problems import ProblemError, ProblemItem
 
 # Small enough that other threads get their turn between blocks.
 _BLOCK_CELLS = 50_000

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from service.datasets.refusals import unreadable
 from service.datasets.vocabulary import Encoding
-from service.problems import ProblemItem
+from service.http.problems import ProblemItem
 
 _MARKS: tuple[tuple[bytes, Encoding, set[Encoding]], ...] = (
     # The mark, what it says, and how a file with it may be declared.

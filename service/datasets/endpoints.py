@@ -6,9 +6,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import Field
 
-from service import paging
-from service.clock import as_datetime
-from service.conditional import IMMUTABLE, etag_of, is_fresh, json_response
 from service.datasets import lifecycle, repository, uploads
 from service.datasets.downloads import content_disposition
 from service.datasets.graph_documents import GroundTruthCreate
@@ -23,13 +20,16 @@ from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import StoredDataset
 from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
 from service.datasets.vocabulary import DatasetFormat
-from service.dependencies import DatabaseDep, SettingsDep
-from service.downloads import send_blob
-from service.json_route import JsonRoute
-from service.openapi_links import link_in_body, links_to
-from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
-from service.paging import CursorQuery, LimitQuery
-from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.db.clock import as_datetime
+from service.http import pagination as paging
+from service.http.dependencies import DatabaseDep, SettingsDep
+from service.http.downloads import send_blob
+from service.http.etag import IMMUTABLE, etag_of, is_fresh, json_response
+from service.http.json_route import JsonRoute
+from service.http.openapi_links import link_in_body, links_to
+from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
+from service.http.pagination import CursorQuery, LimitQuery
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.settings import Settings
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)

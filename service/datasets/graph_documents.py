@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from service.request_model import RequestModel, has_few_fields
+from service.http.request_model import RequestModel, has_few_fields
 
 # Of 2,000 variables each is joined to a hundred. More would take seconds to store and to show.
 MOST_EDGES = 100_000

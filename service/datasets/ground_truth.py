@@ -18,7 +18,7 @@ from service.datasets.graph_documents import (
 from service.datasets.names import clean_name
 from service.datasets.refusals import shorten
 from service.datasets.schemas import DatasetModel
-from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
 # A graph of a million faults is not answered by a million complaints.
 _MOST_FAULTS = 100

@@ -17,7 +17,7 @@ from service.datasets.refusals import MAX_ITEMS, shorten, too_large, unreadable
 from service.datasets.schemas import Change
 from service.datasets.tokens import Vocabulary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, JsonLayout
-from service.problems import ProblemError, ProblemItem
+from service.http.problems import ProblemError, ProblemItem
 
 _LAYOUTS = (
     'records, [{"a": 1, "b": 2}, ...]; columns, {"a": [1, ...], "b": [2, ...]}; or names with '

@@ -8,9 +8,6 @@ from anyio.lowlevel import RunVar
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from service import quota
-from service.clock import as_datetime
-from service.database import Database
 from service.datasets import repository
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reader_protocol import ReadRequest
@@ -20,8 +17,11 @@ from service.datasets.repository import NewDataset, StoredDataset
 from service.datasets.schemas import DatasetItem, DatasetPreview, DatasetRead
 from service.datasets.stored_table import to_parquet
 from service.datasets.uploads import Upload
-from service.identifiers import new_id
-from service.problems import ProblemCode, ProblemError
+from service.db.clock import as_datetime
+from service.db.database import Database
+from service.db.identifiers import new_id
+from service.http.problems import ProblemCode, ProblemError
+from service.results import quota
 
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
 _READERS = 2

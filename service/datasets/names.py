@@ -8,7 +8,7 @@ from service.datasets.options import ReadLimits
 from service.datasets.refusals import shorten, too_large, unreadable
 from service.datasets.schemas import Change
 from service.datasets.vocabulary import ChangeCode
-from service.problems import ProblemItem
+from service.http.problems import ProblemItem
 
 _REPLACEMENT = "\ufffd"
 

@@ -31,8 +31,8 @@ from service.datasets.reader_protocol import (
 from service.datasets.reading import ReadDataset, read_dataset
 from service.datasets.refusals import too_large
 from service.datasets.stored_table import to_parquet
-from service.problems import ProblemCode, ProblemError
-from service.storage_full import is_storage_full
+from service.db.storage_full import is_storage_full
+from service.http.problems import ProblemCode, ProblemError
 
 _PREVIEW_ROWS = 5
 

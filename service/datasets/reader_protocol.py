@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.schemas import DatasetSummary
 from service.datasets.vocabulary import DatasetFormat
-from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.settings import Settings
 
 # What a reader says first: from then on an end without an answer is the file's doing.

@@ -27,7 +27,7 @@ from service.datasets.reader_protocol import (
     receive_all,
 )
 from service.datasets.refusals import too_large, unreadable
-from service.problems import ProblemCode, ProblemError
+from service.http.problems import ProblemCode, ProblemError
 
 # A reader ends itself in time; this much later it is taken for lost.
 _GRACE_SECONDS = 10

@@ -5,9 +5,9 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.clock import now
-from service.database import Record
-from service.tenancy import OwnedRecord
+from service.db.clock import now
+from service.db.database import Record
+from service.db.tenancy import OwnedRecord
 
 
 class DatasetRecord(OwnedRecord, Record):

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from service.datasets.cells import CellLedger, Refused
 from service.datasets.tokens import hint
-from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
 MAX_CELL_CHARACTERS = 80
 MAX_ITEMS = 100

@@ -6,16 +6,16 @@ from typing import BinaryIO
 from sqlalchemy import Select, delete, func, or_, select
 from sqlalchemy.orm import Session, defer
 
-from service import blobs
-from service.blobs import BlobRecord
 from service.datasets.cells import CELL_SCHEMA
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.schemas import DatasetWarning
 from service.datasets.stored_table import StoredTable, from_parquet
 from service.datasets.vocabulary import DatasetFormat
-from service.identifiers import is_id
+from service.db import blobs
+from service.db.blobs import BlobRecord
+from service.db.identifiers import is_id
+from service.http.pagination import Place
 from service.jobs.records import JobRecord
-from service.paging import Place
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import BinaryIO
 from service.datasets.options import ReadOptions
 from service.datasets.refusals import not_for, unreadable
 from service.datasets.vocabulary import DatasetFormat, RequestedFormat
-from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
 _START_BYTES = 512
 _NO_TABLES = (

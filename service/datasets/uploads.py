@@ -12,8 +12,8 @@ from typing import BinaryIO, cast
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from service.content_coding import refuse_content_coding
-from service.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.content_coding import refuse_content_coding
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
 # Larger bodies continue on the disk.
 _SPOOL_BYTES = 2**20

@@ -7,7 +7,7 @@ lease, in a transaction that renews it, and are of no use once the job has ended
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from service.clock import now
+from service.db.clock import now
 from service.jobs.records import CheckpointRecord, JobRecord, JobState
 
 

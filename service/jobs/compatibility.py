@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from service.datasets.schemas import ColumnSummary, DatasetSummary
+from service.http.problems import ProblemItem
 from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
@@ -35,7 +36,6 @@ from service.jobs.vocabulary import (
     Preset,
     Transform,
 )
-from service.problems import ProblemItem
 
 # The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
 WEAKEST_SAFE_PENALTY = {

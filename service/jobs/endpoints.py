@@ -6,9 +6,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from service import paging
-from service.conditional import json_response
-from service.dependencies import DatabaseDep, IdentityDep, SettingsDep
+from service.http import pagination as paging
+from service.http.dependencies import DatabaseDep, IdentityDep, SettingsDep
+from service.http.etag import json_response
+from service.http.json_route import JsonRoute
+from service.http.openapi_links import links_to
+from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
+from service.http.pagination import CursorQuery, LimitQuery
+from service.http.problems import ProblemCode
 from service.jobs import events, family, lifecycle, planning, repository, submission, watch
 from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
@@ -17,11 +22,6 @@ from service.jobs.specs import JobCreate
 from service.jobs.specs.base import TAG_PATTERN
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import JobKind
-from service.json_route import JsonRoute
-from service.openapi_links import links_to
-from service.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
-from service.paging import CursorQuery, LimitQuery
-from service.problems import ProblemCode
 from service.results.access import NO_RESULT
 
 logger = logging.getLogger("service")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs.watch import watch_of
 
 KEEP_ALIVE_SECONDS = 15.0

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
-from service.clock import now
-from service.identifiers import new_id
-from service.jobs import outbox
+from service.db.clock import now
+from service.db.identifiers import new_id
+from service.jobs import job_counts, outbox
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec
-from service.metrics import job_counts
 
 STAGE = "parts"
 # Share of a parent's work that its parts are; splitting and putting together are the rest.

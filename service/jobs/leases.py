@@ -14,13 +14,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, Update, case, null, select, true, update
 from sqlalchemy.orm import Session
 
-from service.clock import now
-from service.identifiers import new_id
-from service.jobs import family, outbox, places
+from service.db.clock import now
+from service.db.identifiers import new_id
+from service.http.problems import Problem
+from service.jobs import family, job_counts, outbox, places
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
-from service.metrics import job_counts
-from service.problems import Problem
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ Every function works in the caller's transaction.
 
 from sqlalchemy.orm import Session
 
+from service.http.problems import ProblemCode, ProblemError
 from service.jobs import family, removal, repository
 from service.jobs.records import JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
-from service.problems import ProblemCode, ProblemError
 from service.results import removal as results
 
 

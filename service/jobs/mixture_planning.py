@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from service.datasets.schemas import ColumnSummary, DatasetSummary
 from service.datasets.vocabulary import WarningCode
+from service.http.problems import ProblemItem
 from service.jobs.compatibility import refused_limits
 from service.jobs.planned_data import (
     choose_columns,
@@ -24,7 +25,6 @@ from service.jobs.specs.mixture import (
     MixtureMleEstimatorSpec,
 )
 from service.jobs.vocabulary import MixtureForm
-from service.problems import ProblemItem
 
 BYTES_PER_NUMBER = 8
 _GAPS = (

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from service.clock import now
+from service.db.clock import now
 from service.jobs import places
 from service.jobs.records import JobRecord, OutboxRecord
 

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session, aliased
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import FunctionElement
 
-from service.clock import now
+from service.db.clock import now
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 
 _UNFINISHED = (JobState.QUEUED, JobState.RUNNING)

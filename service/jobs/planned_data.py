@@ -6,10 +6,10 @@ from service.datasets.names import clean_name
 from service.datasets.records import DatasetRecord
 from service.datasets.refusals import MAX_ITEMS, shorten
 from service.datasets.schemas import ColumnSummary
-from service.identifiers import is_id
+from service.db.identifiers import is_id
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.jobs.plans import PlannedData
 from service.jobs.schemas import PlanWarning
-from service.problems import ProblemCode, ProblemError, ProblemItem
 
 
 def lock_dataset(session: Session, dataset_id: str) -> DatasetRecord:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from service.clock import now
+from service.db.clock import now
 from service.jobs import places
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, case, exists, func, null, select, update
 from sqlalchemy.orm import Session
 
-from service.clock import now
-from service.jobs import family, outbox
+from service.db.clock import now
+from service.http.problems import ProblemCode, problem_document
+from service.jobs import family, job_counts, outbox
 from service.jobs.records import JobRecord, JobState, OutboxRecord
-from service.metrics import job_counts
-from service.problems import ProblemCode, problem_document
 
 # A transaction that locks more jobs would keep others waiting.
 _WOKEN_AT_ONCE = 1_000

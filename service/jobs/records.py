@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.clock import now
-from service.database import Record
-from service.tenancy import OwnedRecord
-from service.tenant_names import MAX_LENGTH
+from service.db.clock import now
+from service.db.database import Record
+from service.db.tenancy import OwnedRecord
+from service.db.tenant_names import MAX_LENGTH
 
 
 class JobState(StrEnum):

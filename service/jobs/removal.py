@@ -8,9 +8,9 @@ writer, which tens of thousands of parts with their files would keep for half a 
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
+from service.db.tenant_names import NOBODY
 from service.jobs.records import IdempotencyRecord, JobRecord
 from service.results import removal as results
-from service.tenant_names import NOBODY
 
 # Removed in a tenth to a quarter of a second.
 MOST_AT_ONCE = 100

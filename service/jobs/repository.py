@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, case, delete, literal, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from service.clock import now
-from service.identifiers import is_id
-from service.jobs import family
+from service.db.clock import now
+from service.db.identifiers import is_id
+from service.jobs import family, job_counts
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.vocabulary import JobKind
-from service.metrics import job_counts
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.clock import as_datetime
+from service.db.clock import as_datetime
+from service.http.problems import Problem
 from service.jobs.family import PartCounts
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
 from service.jobs.vocabulary import JobKind
-from service.problems import Problem
 
 
 class ReadModel(BaseModel):

@@ -6,9 +6,9 @@ from collections import Counter
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service import error_handlers
-from service.problems import ProblemCode, ProblemError
-from service.route_path import route_path
+from service.http import error_handlers
+from service.http.problems import ProblemCode, ProblemError
+from service.http.route_path import route_path
 from service.settings import Settings
 
 _STREAM = re.compile("/v1/jobs/[^/]+/events$")

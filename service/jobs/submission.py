@@ -8,14 +8,13 @@ from typing import Self
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from service.database import Database
-from service.identifiers import new_id
-from service.jobs import lifecycle, outbox, planning, repository
+from service.db.database import Database
+from service.db.identifiers import new_id
+from service.http.problems import ProblemCode, ProblemError
+from service.jobs import job_counts, lifecycle, outbox, planning, repository
 from service.jobs.plans import Plan
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.specs import JobCreate
-from service.metrics import job_counts
-from service.problems import ProblemCode, ProblemError
 from service.settings import Settings
 
 # When it is worth trying again, in seconds.

@@ -16,7 +16,7 @@ from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 from sqlalchemy import Engine, select
 
-from service.database import UNREACHABLE, Database
+from service.db.database import UNREACHABLE, Database
 from service.jobs import family
 from service.jobs.records import JobRecord
 from service.jobs.schemas import JobRead, describe

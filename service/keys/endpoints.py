@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from service import paging
-from service.dependencies import DatabaseDep, IdentityDep, SettingsDep
-from service.json_route import JsonRoute
+from service.http import pagination as paging
+from service.http.dependencies import DatabaseDep, IdentityDep, SettingsDep
+from service.http.json_route import JsonRoute
+from service.http.openapi_responses import BODY_CODES, Responses, problem_responses
+from service.http.pagination import CursorQuery, LimitQuery
+from service.http.problems import ProblemCode
 from service.keys import lifecycle
 from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
 from service.keys.vocabulary import Scope
-from service.openapi_responses import BODY_CODES, Responses, problem_responses
-from service.paging import CursorQuery, LimitQuery
-from service.problems import ProblemCode
 
 router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=JsonRoute)
 

@@ -13,14 +13,14 @@ from limits.strategies import SlidingWindowCounterRateLimiter
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service import error_handlers
-from service.connection import CROWDED
-from service.database import Database
+from service.db.database import Database
+from service.http import error_handlers
+from service.http.connection import CROWDED
+from service.http.problems import ProblemCode, ProblemError
+from service.http.route_path import route_path
+from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH
 from service.keys import vocabulary
 from service.keys.identity import ANYONE, Identity, identify
-from service.problems import ProblemCode, ProblemError
-from service.route_path import route_path
-from service.security_headers import DOCS_FILES_PATH, DOCS_PATH
 from service.settings import Authentication, Settings
 
 # What may be known to anybody: that the service is up, and how it is to be used.

@@ -3,11 +3,11 @@
 import logging
 from dataclasses import dataclass
 
-from service.database import UNREACHABLE, Database
+from service.db.database import UNREACHABLE, Database
+from service.db.tenant_names import DEFAULT_TENANT
+from service.http.problems import ProblemCode, ProblemError
 from service.keys import repository, tokens
 from service.keys.vocabulary import MEANING, Scope
-from service.problems import ProblemCode, ProblemError
-from service.tenant_names import DEFAULT_TENANT
 
 # Uses of a key are written down this far apart, not at each request.
 LAST_USED_SECONDS = 60.0

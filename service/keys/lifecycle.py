@@ -5,14 +5,14 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from service.clock import as_datetime
-from service.identifiers import new_id
+from service.db.clock import as_datetime
+from service.db.identifiers import new_id
+from service.http.pagination import Place, cursor_at
+from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.keys import repository, tokens
 from service.keys.records import ApiKeyRecord
 from service.keys.schemas import ApiKeyCreated, ApiKeyPage, ApiKeyRead
 from service.keys.vocabulary import Scope
-from service.paging import Place, cursor_at
-from service.problems import ProblemCode, ProblemError, ProblemItem
 
 
 def create(

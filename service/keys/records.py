@@ -3,9 +3,9 @@
 from sqlalchemy import JSON, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.clock import now
-from service.database import Record
-from service.tenancy import OwnedRecord
+from service.db.clock import now
+from service.db.database import Record
+from service.db.tenancy import OwnedRecord
 
 
 class ApiKeyRecord(OwnedRecord, Record):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
-from service.clock import now
-from service.identifiers import is_id
+from service.db.clock import now
+from service.db.identifiers import is_id
+from service.http.pagination import Place
 from service.keys.records import ApiKeyRecord
-from service.paging import Place
 
 
 class FoundKey(NamedTuple):

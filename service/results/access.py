@@ -3,9 +3,9 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session, defer
 
+from service.http.problems import Problem, ProblemCode, ProblemError
 from service.jobs import lifecycle
 from service.jobs.records import JobRecord, JobState
-from service.problems import Problem, ProblemCode, ProblemError
 from service.results.records import ResultRecord
 
 # What any endpoint below /result may answer.

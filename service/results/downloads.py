@@ -2,11 +2,11 @@
 
 from fastapi import Request, Response
 
-from service.blobs import BlobRecord
-from service.conditional import IMMUTABLE, etag_of, is_fresh
-from service.database import Database
-from service.downloads import send_blob
-from service.problems import ProblemCode, ProblemError
+from service.db.blobs import BlobRecord
+from service.db.database import Database
+from service.http.downloads import send_blob
+from service.http.etag import IMMUTABLE, etag_of, is_fresh
+from service.http.problems import ProblemCode, ProblemError
 from service.results import access
 from service.results.records import ArtefactRecord
 

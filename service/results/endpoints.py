@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from service.conditional import IMMUTABLE, etag_of, json_response
-from service.dependencies import DatabaseDep
+from service.http.dependencies import DatabaseDep
+from service.http.etag import IMMUTABLE, etag_of, json_response
+from service.http.openapi_responses import UNCHANGED, Responses, problem_responses
+from service.http.pagination import invalid_cursor
+from service.http.problems import ProblemCode
 from service.jobs.endpoints import JobId
-from service.openapi_responses import UNCHANGED, Responses, problem_responses
-from service.paging import invalid_cursor
-from service.problems import ProblemCode
 from service.results import access, repository
 from service.results.downloads import send_artefact
 from service.results.formats import GraphFormat, MediaType, TableFormat, choose, media_type

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from service.http.problems import Problem
 from service.jobs.specs.experiment import ExperimentChoice
 from service.jobs.vocabulary import ExperimentScale
-from service.problems import Problem
 from service.results.schemas import ResultModel, VersionsRead
 
 Scalar = str | int | float | None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TypeVar, assert_never
 
-from service.problems import ProblemCode, ProblemError
+from service.http.problems import ProblemCode, ProblemError
 
 
 class MediaType(StrEnum):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter
 
-from service.blobs import BlobRecord
+from service.db.blobs import BlobRecord
 from service.jobs.records import JobRecord
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult

@@ -5,8 +5,8 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from service.clock import now
-from service.database import Record
+from service.db.clock import now
+from service.db.database import Record
 
 
 class ResultRecord(Record):

@@ -3,8 +3,8 @@
 from sqlalchemy import delete, exists, select
 from sqlalchemy.orm import Session, aliased
 
-from service.blobs import BlobRecord
-from service.clock import now
+from service.db.blobs import BlobRecord
+from service.db.clock import now
 from service.jobs.records import JobRecord, JobState
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 

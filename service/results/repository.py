@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from service import blobs
-from service.blobs import BlobRecord
 from service.datasets import repository as datasets
+from service.db import blobs
+from service.db.blobs import BlobRecord
 from service.results.outcome import Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from service import openapi
-from service.problems import KINDS, ProblemCode
+from service.commands import openapi
+from service.http.problems import KINDS, ProblemCode
 
 COMMITTED = Path(__file__).parents[2] / "openapi.yaml"
 METHODS = ("get", "put", "post", "delete", "patch")

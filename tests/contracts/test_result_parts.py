@@ -10,14 +10,14 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
-from service.database import Database
-from service.main import create_app
+from service.app import create_app
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.results.pages import EstimationResultRead, GraphPage
 from service.results.schemas import ImputationsRead, MatrixRead, PartialCorrelationsRead, RocRead
 from service.results.vocabulary import EdgeScore, Figure
 from service.settings import Authentication, Settings
-from service.tenant_names import DEFAULT_TENANT
-from worker.runner import run_job
+from worker.run_job import run_job
 from worker.settings import WorkerSettings
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 from redis import Redis
 
-from service import schema
+from service.db import schema
 from tests.embedded_postgres import free_port
 from tests.faults.stack import Broker, Json, Stack
 

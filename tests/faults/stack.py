@@ -17,13 +17,14 @@ from redis import Redis
 from redis.exceptions import RedisError
 from sqlalchemy import func, select
 
-from service.broker import QUEUE_NAME
-from service.database import Database
+from service.db.database import Database
+from service.monitoring.broker import QUEUE_NAME
 from service.results.records import ResultRecord
 from tests.embedded_postgres import free_port
-from worker import threads, valkey
-from worker.client import Client
-from worker.processes import Command, ManagedProcess
+from worker.cli.client import Client
+from worker.embedded import valkey
+from worker.processes import threads
+from worker.processes.managed import Command, ManagedProcess
 
 T = TypeVar("T")
 Json = dict[str, Any]

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.database import CONNECT_SECONDS, SILENCE_SECONDS
-from service.main import THREADS
+from service.app import THREADS
+from service.db.database import CONNECT_SECONDS, SILENCE_SECONDS
 from tests.faults.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from service.broker import QUEUE_NAME
-from service.clock import now
-from service.identifiers import new_id
+from service.db.clock import now
+from service.db.identifiers import new_id
 from service.jobs.records import JobRecord, OutboxRecord
-from service.workers.records import WorkerRecord
+from service.monitoring.broker import QUEUE_NAME
+from service.monitoring.records import WorkerRecord
 from tests.faults.stack import Stack, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

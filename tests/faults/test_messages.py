@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.faults.stack import Stack, wait_for
-from worker.celery_app import TASK_NAME, create_celery
+from worker.queue.celery_app import TASK_NAME, create_celery
 from worker.settings import WorkerSettings
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

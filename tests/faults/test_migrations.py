@@ -20,8 +20,8 @@ from sqlalchemy import (
     select,
 )
 
-from service import schema
-from service.database import Database
+from service.db import schema
+from service.db.database import Database
 from service.results import repository as results
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs.records import JobRecord
 from service.keys import lifecycle
 from service.keys.vocabulary import Scope

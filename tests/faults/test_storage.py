@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from sqlalchemy import func, make_url, select, text
 
-from service import schema
-from service.blobs import BlobChunkRecord, BlobRecord
+from service.db import schema
+from service.db.blobs import BlobChunkRecord, BlobRecord
 from tests.faults.stack import Stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from sqlalchemy import select, text
 
-from service.database import UNHEARD_SECONDS
+from service.db.database import UNHEARD_SECONDS
 from service.jobs.records import JobRecord
 from tests.faults.stack import Stack, processor_seconds, wait_for
 

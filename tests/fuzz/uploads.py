@@ -16,8 +16,8 @@ from contextlib import suppress
 from fastapi.testclient import TestClient
 from httpx2 import Response
 
-from service import schema
-from service.main import create_app
+from service.app import create_app
+from service.db import schema
 from service.settings import Authentication, Settings
 from tests.fuzz.mutations import good_files, mutants
 

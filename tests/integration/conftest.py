@@ -14,7 +14,7 @@ import httpx
 import numpy as np
 import pytest
 
-from worker.embedded import RunningService, running_service
+from worker.embedded.running import RunningService, running_service
 
 SHORT_LEASES = {
     "VNCE_LEASE_SECONDS": "2",

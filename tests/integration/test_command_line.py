@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from worker.artefacts.result_files import file_names
 from worker.cli import app
-from worker.embedded import RunningService
-from worker.result_files import file_names
+from worker.embedded.running import RunningService
 
 pytestmark = pytest.mark.integration
 

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service import schema
-from worker.embedded import RunningService, ServeError, running_service
+from service.db import schema
+from worker.embedded.running import RunningService, ServeError, running_service
 
 pytestmark = pytest.mark.integration
 
@@ -93,7 +93,7 @@ def test_the_launcher_stops_and_its_temporary_folder_goes_when_who_asked_for_it_
 ) -> None:
     code = (
         "import time\n"
-        "from worker.embedded import running_service\n"
+        "from worker.embedded.running import running_service\n"
         "with running_service() as service:\n"
         "    print(service.pid, service.data_dir, flush=True)\n"
         "    time.sleep(120)\n"

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from worker.embedded import RunningService, running_service
-from worker.folder_keys import FolderKeys
+from worker.embedded.folder_keys import FolderKeys
+from worker.embedded.running import RunningService, running_service
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

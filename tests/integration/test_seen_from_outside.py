@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from worker.cli import app
-from worker.embedded import RunningService
-from worker.processes import Command, ManagedProcess
+from worker.embedded.running import RunningService
+from worker.processes.managed import Command, ManagedProcess
 
 pytestmark = pytest.mark.integration
 

@@ -50,7 +50,7 @@ def url(python: Path, tmp_path: Path) -> Iterator[str]:
         "VNCE_BROKER_URL": "redis://127.0.0.1:1/0",
         "VNCE_AUTHENTICATION": "none",
     }
-    migrate = [python, "-m", "service.migrate"]
+    migrate = [python, "-m", "service", "migrate"]
     subprocess.run(migrate, check=True, env=environment, cwd=tmp_path, timeout=START_SECONDS)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

@@ -11,18 +11,18 @@ import uvicorn
 from pydantic import SecretStr
 from starlette.types import ASGIApp
 
-from service import blobs
-from service.database import Database
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
 from service.datasets.records import DatasetRecord, GroundTruthRecord
-from service.identifiers import new_id
+from service.db import blobs
+from service.db.database import Database
+from service.db.identifiers import new_id
+from service.db.tenant_names import DEFAULT_TENANT
+from service.http.serving import configuration
 from service.keys import lifecycle
 from service.keys.tokens import MIN_HASH_KEY_LENGTH
 from service.keys.vocabulary import Scope
-from service.serving import configuration
 from service.settings import Authentication, Settings
-from service.tenant_names import DEFAULT_TENANT
 
 AddDataset = Callable[..., str]
 MakeKey = Callable[..., dict[str, str]]

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Authentication, Settings
 
 PATHS = sorted(

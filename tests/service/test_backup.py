@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url, select
 
-from service import blobs, schema
-from service.backup import BackupError, back_up
-from service.database import Database
-from service.identifiers import new_id
+from service.commands.backup import BackupError, back_up
+from service.db import blobs, schema
+from service.db.database import Database
+from service.db.identifiers import new_id
 from service.jobs import leases
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationJobCreate
@@ -130,7 +130,7 @@ class TestSqlite:
     ) -> None:
         target = tmp_path / "copy.db"
         done = subprocess.run(
-            [sys.executable, "-m", "service.backup", str(target)],
+            [sys.executable, "-m", "service", "backup", str(target)],
             env={**os.environ, "VNCE_DATABASE_URL": database_url},
             capture_output=True,
             text=True,

@@ -12,9 +12,9 @@ from sqlalchemy import func, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 from sqlalchemy.orm import Session
 
-from service.blobs import BlobRecord
-from service.clock import now
-from service.database import LOCK_SECONDS, UNHEARD_SECONDS, UNREACHABLE, Database
+from service.db.blobs import BlobRecord
+from service.db.clock import now
+from service.db.database import LOCK_SECONDS, UNHEARD_SECONDS, UNREACHABLE, Database
 from service.jobs.records import JobRecord
 
 
@@ -227,7 +227,7 @@ def test_a_database_that_has_become_a_standby_is_away(postgres_url: str) -> None
 @pytest.mark.parametrize("query", ["", "?connect_timeout=2"])
 def test_a_host_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
     # Two seconds are the least that libpq knows; with "" they must come from our own default.
-    monkeypatch.setattr("service.database.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("service.db.database.CONNECT_SECONDS", 2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         database = Database(f"postgresql+psycopg://user@127.0.0.1:{port}/name{query}")
@@ -244,7 +244,7 @@ def asked(database: Database, query: str) -> int:
 def test_a_server_that_answers_nothing_is_given_up_and_asked_again_later(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.heard_connection.RETRY_SECONDS", 3600.0)
+    monkeypatch.setattr("service.db.read_timeout.RETRY_SECONDS", 3600.0)
     database = Database(postgres_url, silence=0.5)
     began = time.monotonic()
     with pytest.raises(UNREACHABLE, match=r"answered nothing for 0\.5 seconds"):
@@ -253,7 +253,7 @@ def test_a_server_that_answers_nothing_is_given_up_and_asked_again_later(
     # Nobody waits behind a server that has just been given up.
     with pytest.raises(UNREACHABLE, match="a moment ago"):
         asked(database, "SELECT 1")
-    monkeypatch.setattr("service.heard_connection.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("service.db.read_timeout.RETRY_SECONDS", 0.0)
     assert asked(database, "SELECT 1") == 1
     database.dispose()
 
@@ -277,7 +277,7 @@ def test_a_slow_answer_is_waited_for(postgres_url: str, silence: float | None, q
 def test_a_connection_that_was_cut_while_it_rested_costs_no_request_its_answer(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.database.TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr("service.db.database.TRUSTED_SECONDS", 0.0)
     database, other = Database(postgres_url), Database(postgres_url)
     query = select(func.pg_backend_pid())
     with database.snapshot() as session:

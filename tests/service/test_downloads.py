@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from starlette.types import ASGIApp, Message
 
-from service import blobs, logs
-from service.blobs import BlobRecord
-from service.database import Database
+from service import logs
+from service.app import create_app
 from service.datasets.records import DatasetRecord
-from service.downloads import Download, send_blob
-from service.main import create_app
+from service.db import blobs
+from service.db.blobs import BlobRecord
+from service.db.database import Database
+from service.http.downloads import Download, send_blob
 from service.settings import Authentication, Settings
 
 Serve = Callable[[ASGIApp], int]

@@ -12,7 +12,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.types import Message
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Settings
 
 JSON = {"Content-Type": "application/json"}

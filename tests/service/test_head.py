@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.head import HeadMiddleware
+from service.http.head import HeadMiddleware
 
 REQUEST = {"type": "http", "method": "HEAD"}
 

@@ -9,12 +9,12 @@ from fastapi.testclient import TestClient
 from redis.exceptions import ResponseError
 from sqlalchemy import text
 
-from service.database import Database
-from service.main import THREADS, create_app
+from service.app import THREADS, create_app
+from service.db.database import Database
+from service.monitoring import presence
+from service.monitoring.presence import Identity
+from service.monitoring.records import ProcessKind
 from service.settings import Settings
-from service.workers import presence
-from service.workers.presence import Identity
-from service.workers.records import ProcessKind
 
 
 @pytest.fixture

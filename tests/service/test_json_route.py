@@ -5,8 +5,8 @@ import json
 import pytest
 from fastapi.testclient import TestClient
 
-from service import json_route
-from service.json_route import LONG_BYTES, MOST_ARRAYS, MOST_OBJECTS, MOST_TEXTS
+from service.http import json_route
+from service.http.json_route import LONG_BYTES, MOST_ARRAYS, MOST_OBJECTS, MOST_TEXTS
 
 JSON = {"Content-Type": "application/json"}
 

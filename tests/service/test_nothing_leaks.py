@@ -24,7 +24,7 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 from sqlalchemy import make_url
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Settings
 
 MakeKey = Callable[..., dict[str, str]]

@@ -7,10 +7,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 
-from service import blobs, quota
-from service.blobs import BlobRecord
-from service.database import Database
-from service.main import create_app
+from service.app import create_app
+from service.commands import quota as quota_command
+from service.db import blobs
+from service.db.blobs import BlobRecord
+from service.db.database import Database
+from service.results import quota
 from service.results.records import ArtefactRecord
 from service.settings import Settings
 
@@ -102,7 +104,7 @@ def test_everything_of_a_tenant_is_counted_and_listed(
     assert 40_000 + num_bytes == num_all
     monkeypatch.setenv("VNCE_DATABASE_URL", keyed_settings.database_url)
     monkeypatch.setattr("sys.argv", ["quota"])
-    quota.main()
+    quota_command.main()
     lines = capsys.readouterr().out.split("\n")
     assert [line.split() for line in lines if line] == [
         ["40,000", "large"],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Settings
 
 LOGGER = "service.requests"

@@ -6,8 +6,8 @@ import pytest
 from alembic import command
 from sqlalchemy import inspect, select, text
 
-from service import blobs, schema
-from service.database import Database
+from service.db import blobs, schema
+from service.db.database import Database
 from service.jobs.records import IdempotencyRecord, JobRecord
 from service.results import repository as results
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord

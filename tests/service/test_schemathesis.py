@@ -18,14 +18,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from service import schema as migrate
-from service.database import Database
+from service.app import create_app
+from service.db import schema as migrate
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.keys import lifecycle
 from service.keys.tokens import MIN_HASH_KEY_LENGTH
 from service.keys.vocabulary import Scope
-from service.main import create_app
 from service.settings import Authentication, Settings
-from service.tenant_names import DEFAULT_TENANT
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from service.serving import allow_open_files
+from service.http.serving import allow_open_files
 from service.settings import Settings
 
 

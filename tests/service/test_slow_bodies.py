@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.problems import ProblemError
-from service.slow_bodies import LEAST_BYTES_PER_SECOND, SlowBodyMiddleware
+from service.http.problems import ProblemError
+from service.http.slow_bodies import LEAST_BYTES_PER_SECOND, SlowBodyMiddleware
 
 SILENCE_SECONDS = 1000.0
 PIECE = LEAST_BYTES_PER_SECOND * 100
@@ -22,7 +22,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("service.slow_bodies.time", clock)
+    monkeypatch.setattr("service.http.slow_bodies.time", clock)
     return clock
 
 

@@ -3,12 +3,12 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from service.database import Database
-from service.main import create_app
+from service.app import create_app
+from service.db.database import Database
+from service.monitoring import presence
+from service.monitoring.presence import Identity
+from service.monitoring.records import ProcessKind
 from service.settings import Settings
-from service.workers import presence
-from service.workers.presence import Identity
-from service.workers.records import ProcessKind
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import delete, exists, func, select, update
 from sqlalchemy.orm import aliased
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs.records import JobRecord
 
 

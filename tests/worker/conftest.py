@@ -16,17 +16,17 @@ from redis import Redis
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from service.database import Database
 from service.datasets import repository as datasets
 from service.datasets.stored_table import to_parquet
 from service.datasets.vocabulary import DatasetFormat
-from service.identifiers import new_id
+from service.db.database import Database
+from service.db.identifiers import new_id
+from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationJobCreate
-from service.tenant_names import DEFAULT_TENANT
-from worker import valkey
-from worker.processes import Command, ManagedProcess
+from worker.embedded import valkey
+from worker.processes.managed import Command, ManagedProcess
 
 
 @pytest.fixture

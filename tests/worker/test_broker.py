@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from service.broker import QUEUE_NAME
-from worker.broker import Broker
+from service.monitoring.broker import QUEUE_NAME
+from worker.queue.broker import Broker
 
 pytestmark = pytest.mark.integration
 

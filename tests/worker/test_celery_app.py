@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from worker.celery_app import create_celery
+from worker.queue.celery_app import create_celery
 from worker.settings import WorkerSettings
 
 
@@ -26,7 +26,7 @@ def test_two_applications_share_no_settings() -> None:
 
 def test_what_only_carries_messages_loads_no_numerical_library() -> None:
     code = (
-        "import sys, worker.dispatcher, worker.embedded, worker.health\n"
+        "import sys, worker.dispatcher, worker.embedded.running, worker.processes.health\n"
         "print(*{'numpy', 'torch', 'scipy'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs.leases import Claim
 from service.jobs.records import CheckpointRecord, JobRecord
 from service.results.records import ResultRecord
 from vnce_engine.runtime.reports import FitStep
-from worker import work
-from worker.estimation import OnStep
-from worker.runner import run_job
+from worker.jobs import load as work
+from worker.jobs.estimation import OnStep
+from worker.run_job import run_job
 from worker.settings import WorkerSettings
 
 ReadJob = Callable[[str], JobRecord]
@@ -26,7 +26,7 @@ SETTINGS = WorkerSettings(
 @pytest.fixture
 def hand_over(database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the job on a worker that is told to stop at the fit's tenth step."""
-    monkeypatch.setattr("worker.lease_keeper.TICK_SECONDS", 0.01)
+    monkeypatch.setattr("worker.heartbeat.TICK_SECONDS", 0.01)
     num_heard = 0
 
     def load(database: Database, claim: Claim, settings: WorkerSettings) -> work.Work:

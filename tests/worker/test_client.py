@@ -3,8 +3,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from service.problems import ProblemCode, problem_document
-from worker.client import Client, ServiceProblemError, ServiceUnreachableError
+from service.http.problems import ProblemCode, problem_document
+from worker.cli.client import Client, ServiceProblemError, ServiceUnreachableError
 
 Handler = Callable[[httpx.Request], httpx.Response]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.demo import serve_command
+from worker.cli.demo import serve_command
 
 
 def test_the_command_that_keeps_the_service_running_works_from_where_the_user_stands(

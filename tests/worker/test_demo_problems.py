@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from worker.demo_problems import DemoProblem, ring_problem, sachs_problem
+from worker.cli.demo_problems import DemoProblem, ring_problem, sachs_problem
 
 
 def cells_of(problem: DemoProblem) -> tuple[list[str], list[list[str]]]:

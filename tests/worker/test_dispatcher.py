@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
-from service.broker import QUEUE_NAME
-from service.clock import now
-from service.database import Database
-from service.identifiers import new_id
+from service.db import counters
+from service.db.clock import now
+from service.db.counters import Count, Counter, CounterRecord
+from service.db.database import Database
+from service.db.identifiers import new_id
+from service.db.tenant_names import DEFAULT_TENANT, NOBODY
 from service.jobs import checkpoints, leases, removal
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.metrics import counters
-from service.metrics.counters import Count, Counter, CounterRecord
-from service.tenant_names import DEFAULT_TENANT, NOBODY
-from service.workers import presence
-from service.workers.presence import Identity
-from service.workers.records import ProcessKind, WorkerRecord
-from worker.celery_app import create_celery
+from service.monitoring import presence
+from service.monitoring.broker import QUEUE_NAME
+from service.monitoring.presence import Identity
+from service.monitoring.records import ProcessKind, WorkerRecord
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
+from worker.queue.celery_app import create_celery
 from worker.settings import WorkerSettings
 
 pytestmark = pytest.mark.integration
@@ -36,8 +36,8 @@ ReadJob = Callable[[str], JobRecord]
 def dispatcher(
     database: Database, valkey_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Dispatcher]:
-    monkeypatch.setattr("worker.celery_app.SOCKET_SECONDS", 0.3)
-    monkeypatch.setattr("worker.broker.SOCKET_SECONDS", 0.3)
+    monkeypatch.setattr("worker.queue.celery_app.SOCKET_SECONDS", 0.3)
+    monkeypatch.setattr("worker.queue.broker.SOCKET_SECONDS", 0.3)
     settings = WorkerSettings(
         broker_url=valkey_server.url, resend_seconds=0.001, outbox_seconds=0.01, reaper_seconds=0.05
     )

@@ -7,8 +7,8 @@ import pytest
 from service.jobs.specs.experiment import ExperimentPartSpec
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.reports import FitStep
-from worker.experiments import run_part
-from worker.failures import FitCancelledError
+from worker.jobs.experiments import run_part
+from worker.jobs.failures import FitCancelledError
 
 
 @pytest.fixture

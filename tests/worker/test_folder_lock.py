@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from worker.folder_lock import FolderInUseError, held
+from worker.embedded.folder_lock import FolderInUseError, held
 
 
 def test_a_held_folder_is_refused_naming_its_holder(tmp_path: Path) -> None:
     code = (
-        "import pathlib, sys; from worker.folder_lock import held\n"
+        "import pathlib, sys; from worker.embedded.folder_lock import held\n"
         "with held(pathlib.Path(sys.argv[1])): pass"
     )
     second_holder = [sys.executable, "-c", code, str(tmp_path)]

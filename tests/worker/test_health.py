@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.health import MAX_AGE_SECONDS, is_alive, main
+from worker.processes.health import MAX_AGE_SECONDS, is_alive, main
 
 
 def test_a_process_that_has_not_touched_its_file_yet_is_not_alive(tmp_path: Path) -> None:

@@ -5,18 +5,15 @@ import sys
 
 import pytest
 
-from worker import threads
+from service.__main__ import COMMANDS
+from worker.processes import threads
 
 PROGRAMS = (
     "service",
-    "service.expire",
-    "service.keys",
-    "service.migrate",
-    "service.openapi",
-    "service.quota",
+    *(f"service {command}" for command in COMMANDS),
     "worker",
     "worker.dispatcher",
-    "worker.health",
+    "worker.processes.health",
 )
 
 
@@ -31,9 +28,9 @@ def test_a_program_tells_what_it_does_instead_of_doing_it(
 ) -> None:
     for variable in threads.VARIABLES:  # which the import of a worker sets
         monkeypatch.setenv(variable, "1")
-    is_package = program in ("service", "worker", "service.keys")
-    module = importlib.import_module(f"{program}.__main__" if is_package else program)
-    monkeypatch.setattr(sys, "argv", [program, argument])
+    package, *command = program.split()
+    module = importlib.import_module(package if "." in package else f"{package}.__main__")
+    monkeypatch.setattr(sys, "argv", [package, *command, argument])
     with pytest.raises(SystemExit) as ended:
         module.main()
     assert ended.value.code == status

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.memory import resident_bytes
+from worker.processes.memory import resident_bytes
 
 SIZE = 50_000_000
 
@@ -32,5 +32,5 @@ def test_a_large_allocation_is_seen_and_no_more_than_the_process_ever_held() -> 
 def test_a_system_that_does_not_say_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.memory._STATM", tmp_path / "none")
+    monkeypatch.setattr("worker.processes.memory._STATM", tmp_path / "none")
     assert resident_bytes() is None

@@ -15,18 +15,18 @@ from pyarrow import parquet
 from service.datasets.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
+from service.http.problems import ProblemCode
 from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
-from service.problems import ProblemCode
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.reports import FitStep
-from worker.failures import FitCancelledError, JobFailedError
-from worker.figures.mixture import mixture_svg
-from worker.mixture import MixtureRequest, build_options, estimate_mixture
-from worker.result_files import MIXTURE_FILES
+from worker.artefacts.figures.mixture import mixture_svg
+from worker.artefacts.result_files import MIXTURE_FILES
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.mixture import MixtureRequest, build_options, estimate_mixture
 
 THETA = 4.0
 SMALL = {"n_starts": 3, "noise_ratio": 2}

@@ -6,9 +6,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Settings
-from worker.own_pages import keep_others_out
+from worker.embedded.origin_guard import keep_others_out
 
 
 @pytest.fixture

@@ -3,15 +3,17 @@ import itertools
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from worker.patience import LONGEST_PAUSE_SECONDS, patiently
+from worker.processes.patience import LONGEST_PAUSE_SECONDS, patiently
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Replace the clock by one that only moves when someone sleeps."""
     times = [0.0]
-    monkeypatch.setattr("worker.patience.time.monotonic", lambda: times[-1])
-    monkeypatch.setattr("worker.patience.time.sleep", lambda pause: times.append(times[-1] + pause))
+    monkeypatch.setattr("worker.processes.patience.time.monotonic", lambda: times[-1])
+    monkeypatch.setattr(
+        "worker.processes.patience.time.sleep", lambda pause: times.append(times[-1] + pause)
+    )
     return times
 
 

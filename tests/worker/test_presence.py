@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import ProgrammingError
 
-from service.database import Database
-from service.workers import presence
-from service.workers.presence import Sighting
-from service.workers.records import ProcessKind
-from worker.presence import Presence
-from worker.pulse import SILENT_SECONDS, Pulse
+from service.db.database import Database
+from service.monitoring import presence
+from service.monitoring.presence import Sighting
+from service.monitoring.records import ProcessKind
+from worker.processes.presence import Presence
+from worker.processes.pulse import SILENT_SECONDS, Pulse
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.presence.HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr("worker.presence.LISTEN_SECONDS", 0.01)
+    monkeypatch.setattr("worker.processes.presence.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("worker.processes.presence.LISTEN_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_mistake_is_told_and_does_not_keep_it_from_telling_again(
             raise failures.pop()
         return 1
 
-    monkeypatch.setattr("worker.presence.resident_bytes", resident_bytes)
+    monkeypatch.setattr("worker.processes.presence.resident_bytes", resident_bytes)
     with Presence(database, ProcessKind.WORKER, pulse):
         wait_for(lambda: seen(database))
     assert caplog.text.count("Traceback") == 2
@@ -111,5 +111,7 @@ def test_a_pulse_is_felt_until_it_has_been_silent_for_long(monkeypatch: pytest.M
     pulse.touch()
     assert pulse.is_felt()
     touched = time.monotonic()
-    monkeypatch.setattr("worker.pulse.time.monotonic", lambda: touched + SILENT_SECONDS + 1)
+    monkeypatch.setattr(
+        "worker.processes.pulse.time.monotonic", lambda: touched + SILENT_SECONDS + 1
+    )
     assert not pulse.is_felt()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.processes import MAX_RESTARTS, Command, ManagedProcess, ProcessFailedError, stop
+from worker.processes.managed import MAX_RESTARTS, Command, ManagedProcess, ProcessFailedError, stop
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
 TELLS_OF_SIGTERM = (
@@ -68,7 +68,7 @@ def test_a_process_that_keeps_ending_is_given_up_with_its_last_words(tmp_path: P
 def test_a_long_log_is_set_aside_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.processes.MAX_LOG_BYTES", 10)
+    monkeypatch.setattr("worker.processes.managed.MAX_LOG_BYTES", 10)
     (tmp_path / "sleeper.log").write_text("0123456789 more")
     process = start(tmp_path, "print('new')")
     assert process.wait(time.monotonic() + PATIENCE_SECONDS)
@@ -83,7 +83,7 @@ def test_a_long_log_is_set_aside_at_the_next_start(
 def test_a_process_dies_with_a_parent_that_was_killed() -> None:
     code = (
         "import subprocess, sys, time\n"
-        "from worker.tether import tethered\n"
+        "from worker.processes.tether import tethered\n"
         f"child = subprocess.Popen(tethered([sys.executable, '-c', {SLEEPS!r}]),"
         " stdout=subprocess.PIPE)\n"
         "child.stdout.readline()\n"

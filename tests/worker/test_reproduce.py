@@ -6,9 +6,9 @@ from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from service.jobs.vocabulary import ExperimentName, ExperimentScale
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_population import MixturePopulation
-from worker.experiment_builders import build_experiment
-from worker.experiment_figures import DRAWINGS
-from worker.reproduce import estimate_seconds
+from worker.artefacts.experiments import DRAWINGS
+from worker.cli.reproduce import estimate_seconds
+from worker.jobs.experiment_builders import build_experiment
 
 
 def body(name: str, scale: str = "quick", **choices: object) -> dict[str, object]:

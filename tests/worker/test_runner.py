@@ -9,23 +9,23 @@ import pytest
 import torch
 from sqlalchemy import event, func, select
 
-from service.database import Database
 from service.datasets.records import DatasetRecord
+from service.db.database import Database
+from service.http.problems import ProblemCode, problem_document
 from service.jobs import leases, outbox
 from service.jobs import repository as jobs
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
-from service.problems import ProblemCode, problem_document
 from service.results.outcome import Artefact, Outcome
 from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from vnce_engine.runtime.reports import FitStep
-from worker.estimation import EstimationRequest, OnStep, estimate
-from worker.failures import FitCancelledError, JobFailedError
-from worker.runner import run_job
+from worker.jobs.estimation import EstimationRequest, OnStep, estimate
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.load import Work
+from worker.jobs.load import load as load_work
+from worker.run_job import run_job
 from worker.settings import WorkerSettings
-from worker.work import Work
-from worker.work import load as load_work
 
 ReadJob = Callable[[str], JobRecord]
 Run = Callable[..., None]
@@ -35,7 +35,7 @@ Estimate = Callable[[EstimationRequest, OnStep], Outcome]
 @pytest.fixture
 def run(database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs the job here, with a quick lease keeper."""
-    monkeypatch.setattr("worker.lease_keeper.TICK_SECONDS", 0.01)
+    monkeypatch.setattr("worker.heartbeat.TICK_SECONDS", 0.01)
     quick = {"heartbeat_seconds": 0.02, "progress_seconds": 0.02, "cancel_grace_seconds": 60}
 
     def run_here(

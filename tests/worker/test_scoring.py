@@ -10,8 +10,8 @@ from service.jobs.specs.scoring import ScoringSpec
 from service.results.outcome import Outcome
 from service.results.vocabulary import EdgeScore
 from vnce_engine.runtime.reports import FitStep
-from worker.failures import FitCancelledError
-from worker.scoring import Estimate, score
+from worker.jobs.failures import FitCancelledError
+from worker.jobs.scoring import Estimate, score
 
 NAMES = ["b", "a", "c"]
 # b - a strong and positive in K, b - c weak and negative, a - c nothing.

@@ -6,11 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from service.datasets.options import ReadLimits
+from service.http.problems import Problem, ProblemCode
 from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
-from service.problems import Problem, ProblemCode
 from service.settings import Settings
-from worker.failures import JobFailedError
-from worker.simulation import simulate
+from worker.jobs.failures import JobFailedError
+from worker.jobs.simulation import simulate
 
 LIMITS = ReadLimits.from_settings(Settings())
 

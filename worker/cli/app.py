@@ -5,13 +5,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from service.problems import Problem, ProblemCode, ProblemError, problem_document
+from service.http.problems import Problem, ProblemCode, ProblemError, problem_document
 from worker.cli import datasets, jobs, keys, local, other_jobs, status
+from worker.cli.client import ServiceProblemError, ServiceUnreachableError
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
-from worker.client import ServiceProblemError, ServiceUnreachableError
-from worker.failures import JobFailedError
-from worker.key_secret import KeySecretError
+from worker.embedded.key_secret import KeySecretError
+from worker.jobs.failures import JobFailedError
 
 # What the user can put right in the command itself.
 _MISUSE = {

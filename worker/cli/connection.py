@@ -4,7 +4,7 @@ import os
 
 import typer
 
-from worker.client import Client
+from worker.cli.client import Client
 
 # In the environment: on a command line it would be for all to see.
 KEY_VARIABLE = "VNCE_API_KEY"

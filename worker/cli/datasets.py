@@ -6,14 +6,14 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from service.commands.terminal_texts import visible
 from service.datasets.vocabulary import RequestedFormat
-from service.terminal_texts import visible
 from worker.cli import options
+from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import OUT, listing, print_json
 from worker.cli.truth_file import read_truth_file
-from worker.client import JsonObject
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 

@@ -22,6 +22,9 @@ from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity, EstimationResult
 from vnce_engine.runtime.reports import FitStep
+from worker.artefacts.ground_truth import pair
+from worker.artefacts.result_files import RESULT
+from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices, job_document
 from worker.cli.other_summary import print_other_summary
@@ -31,11 +34,8 @@ from worker.cli.result_folder import write_result
 from worker.cli.summary import exit_code, print_summary
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
-from worker.client import JsonObject
-from worker.estimation import EstimationRequest, OnStep, estimate
-from worker.mixture import MixtureRequest, estimate_mixture
-from worker.result_files import RESULT
-from worker.truth import pair
+from worker.jobs.estimation import EstimationRequest, OnStep, estimate
+from worker.jobs.mixture import MixtureRequest, estimate_mixture
 
 LOCAL = "local"
 

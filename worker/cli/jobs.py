@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from service.problems import Problem
+from service.http.problems import Problem
 from service.results.schemas import EstimationResult
+from worker.artefacts.result_files import RESULT
 from worker.cli import options
+from worker.cli.client import Client, JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, ModelChoices, Url, job_document
@@ -24,8 +26,6 @@ from worker.cli.printing import (
 from worker.cli.progress import board, show_job
 from worker.cli.result_folder import write_files, write_result
 from worker.cli.summary import NUM_TOP_EDGES, exit_code, print_summary
-from worker.client import Client, JsonObject
-from worker.result_files import RESULT
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 

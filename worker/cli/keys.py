@@ -6,13 +6,13 @@ from typing import Annotated, Protocol
 
 import typer
 
+from service.db.tenant_names import DEFAULT_TENANT
 from service.keys.schemas import named
 from service.keys.vocabulary import MEANING, Scope
-from service.tenant_names import DEFAULT_TENANT
+from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import ERR, OUT, listing, print_json
-from worker.client import JsonObject
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -115,7 +115,7 @@ def revoke(
 
 def _keys(data: Path | None, tenant: str, url: str) -> AbstractContextManager[Keys]:
     if data is not None:
-        from worker.folder_keys import FolderKeys  # noqa: PLC0415 - 0.4 s for SQLAlchemy, only here
+        from worker.embedded.folder_keys import FolderKeys  # noqa: PLC0415 - 0.4 s for SQLAlchemy, only here
 
         return FolderKeys.opened(data, tenant)
     if tenant != DEFAULT_TENANT:

@@ -16,13 +16,13 @@ from service.datasets.vocabulary import RequestedFormat
 from service.jobs.specs.base import MAX_SEED
 from service.jobs.vocabulary import ExperimentName
 from service.settings import Settings
-from worker import threads
 from worker.cli import options
+from worker.cli.client import Client
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices
 from worker.cli.printing import ERR, OUT, print_error
-from worker.client import Client
+from worker.processes import threads
 
 
 def serve(
@@ -40,7 +40,7 @@ def serve(
     ] = False,
 ) -> None:
     """Run the whole service here: API, workers, queue and database, until Ctrl-C."""
-    from worker import embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
+    from worker.embedded import running as embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
     def say_ready(service: embedded.RunningService) -> None:
         OUT.print(f"Listening on [bold]{service.url}[/], documented at {service.url}/docs")
@@ -73,8 +73,8 @@ def demo(
 ) -> None:
     """Run the main job end to end: two tables with holes, two estimators, over HTTP."""
     threads.limit(1)
-    from worker.demo import run_demo  # noqa: PLC0415 - NumPy, which reads the limit at import
-    from worker.embedded import ServeError  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
+    from worker.cli.demo import run_demo  # noqa: PLC0415 - NumPy, which reads the limit at import
+    from worker.embedded.running import ServeError  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
     try:
         run_demo(out, OUT)
@@ -129,8 +129,8 @@ def reproduce(
     graph-recovery: Figure 5.
     """
     threads.limit(1)
-    from worker import embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
-    from worker import reproduce as runs  # noqa: PLC0415 - torch, which reads the limit at import
+    from worker.cli import reproduce as runs  # noqa: PLC0415 - torch, which reads the limit at import
+    from worker.embedded import running as embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
     body = {
         "kind": "experiment",

@@ -19,7 +19,7 @@ from service.jobs.vocabulary import (
     Preset,
     Transform,
 )
-from worker.client import JsonObject
+from worker.cli.client import JsonObject
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 READING = "How the file is read"

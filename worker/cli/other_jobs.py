@@ -7,13 +7,13 @@ import typer
 
 from service.jobs.specs.base import DEFAULT_SEED
 from service.jobs.vocabulary import SimulatedGraph
+from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.jobs import wait_for
 from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import OUT, print_json
 from worker.cli.truth_file import read_truth_file
-from worker.client import JsonObject
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the job and sum it up.")]
 

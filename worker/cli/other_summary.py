@@ -2,9 +2,9 @@
 
 from rich.console import Console
 
+from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import listing
-from worker.client import JsonObject
 
 # Longer tables are files of the result.
 _MOST_ROWS = 60

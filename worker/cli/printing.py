@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.problems import Problem, ProblemItem
+from service.commands.terminal_texts import visible
+from service.http.problems import Problem, ProblemItem
 from service.results.edges import Edge
-from service.terminal_texts import visible
-from worker.client import JsonObject
-from worker.truth import Pair, pair
+from worker.artefacts.ground_truth import Pair, pair
+from worker.cli.client import JsonObject
 
 # Where there is no terminal nothing needs to be cut to its width.
 _WIDTH_WITHOUT_TERMINAL = 160

@@ -7,7 +7,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from worker.client import JsonObject
+from worker.cli.client import JsonObject
 
 # Without a terminal, a line for every stage and for every quarter of the work.
 _LINE_EVERY = 0.25

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from worker.result_files import MIXTURE_FILES, RESULT, file_names
+from worker.artefacts.result_files import MIXTURE_FILES, RESULT, file_names
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

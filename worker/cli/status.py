@@ -6,11 +6,11 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, Url
 from worker.cli.printing import OUT, listing, print_json
-from worker.client import JsonObject
 
 READY = "ready"
 REFUSING = "refusing"

@@ -8,9 +8,9 @@ from rich.markup import escape
 from service.results.edges import Edge
 from service.results.mixture_result import MixtureResult
 from service.results.schemas import EstimationResult
+from worker.artefacts.ground_truth import Pair
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import edge_table
-from worker.truth import Pair
 
 NUM_TOP_EDGES = 10
 

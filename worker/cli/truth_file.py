@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from worker.client import JsonObject
+from worker.cli.client import JsonObject
 
 
 def edges_document(pairs: Iterable[tuple[str, str]]) -> JsonObject:

@@ -5,9 +5,9 @@ from typing import TypeVar
 import pydantic
 from fastapi.exceptions import RequestValidationError
 
-from service.problems import ProblemCode, ProblemError
-from service.validation_items import validation_items
-from worker.client import JsonObject
+from service.http.problems import ProblemCode, ProblemError
+from service.http.validation_items import validation_items
+from worker.cli.client import JsonObject
 
 Model = TypeVar("Model")
 

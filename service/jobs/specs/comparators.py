@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
@@ -13,7 +14,6 @@ from service.jobs.vocabulary import (
     PenaltyKind,
     ScoreWeight,
 )
-from service.request_model import RequestModel
 
 StepSize = Annotated[
     float,

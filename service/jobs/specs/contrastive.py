@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.vocabulary import (
     Imputation,
@@ -13,7 +14,6 @@ from service.jobs.vocabulary import (
     Preset,
     Selection,
 )
-from service.request_model import RequestModel
 
 DEFAULT_TOL = 3e-3
 # What preset "paper" fixes.

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import (
     DEFAULT_SEED,
     DatasetId,
@@ -35,7 +36,6 @@ from service.jobs.specs.contrastive import (
 )
 from service.jobs.specs.models import ModelCreate, ModelSpec, TruncatedGaussianModelCreate
 from service.jobs.vocabulary import CensoredRule
-from service.request_model import RequestModel
 
 EdgeThreshold = Annotated[
     float,

@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import DEFAULT_SEED, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
-from service.request_model import RequestModel
 
 Scale = Annotated[
     ExperimentScale,

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import (
     DEFAULT_SEED,
     DatasetId,
@@ -16,7 +17,6 @@ from service.jobs.specs.base import (
 from service.jobs.specs.contrastive import NoiseRatio, NoiseScale
 from service.jobs.specs.estimation import Censored
 from service.jobs.vocabulary import CensoredRule, MixtureClimb, MixtureForm
-from service.request_model import RequestModel
 
 Form = Annotated[
     MixtureForm,

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import SpecModel
 from service.jobs.vocabulary import LinearChoice, ModelKind, Transform
-from service.request_model import RequestModel
 
 Linear = Annotated[
     LinearChoice,

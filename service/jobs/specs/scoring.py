@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.datasets.graph_documents import GroundTruthCreate
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import SpecModel, Tag
-from service.request_model import RequestModel
 
 EstimationId = Annotated[
     str, Field(description="Identifier of an estimation that has succeeded: what is scored.")

@@ -4,9 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from service.http.request_model import RequestModel
 from service.jobs.specs.base import DEFAULT_SEED, MIN_ROWS, Label, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import SimulatedGraph
-from service.request_model import RequestModel
 
 MAX_CELLS = 20_000_000
 # Any estimator needs as many observed cells in a column, and they have to differ.

@@ -7,7 +7,7 @@ import pytest
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
-from service.problems import ProblemError
+from service.http.problems import ProblemError
 
 Read = Callable[..., ReadDataset]
 Refuse = Callable[..., ProblemError]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
-from service.problems import ProblemError
+from service.http.problems import ProblemError
 
 LIMITS = ReadLimits(max_cells=10_000, max_columns=100, max_name_length=60, max_decoded_bytes=2**20)
 MISSING = ("", "NA", "nan", "N/A", "NULL", "None", "  ")

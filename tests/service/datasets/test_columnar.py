@@ -141,7 +141,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
-from service.problems import ProblemError
+from service.http.problems import ProblemError
 
 sink = io.BytesIO()
 pq.write_table(pa.table({"x": [1.0, 2.0]}), sink, write_statistics=False, store_schema=False)

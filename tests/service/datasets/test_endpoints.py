@@ -8,12 +8,12 @@ from urllib.parse import unquote
 import pytest
 from fastapi.testclient import TestClient
 
-from service.database import Database
+from service.app import create_app
 from service.datasets.repository import load_table
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs.records import JobRecord
-from service.main import create_app
 from service.settings import Authentication, Settings
-from service.tenant_names import DEFAULT_TENANT
 
 TABLE = b"a,b,c\n1.5,2,<0.5\n,4,6\n7,NA,9\n"
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.problems import problem_document
+from service.http.problems import problem_document
 
 
 def test_absent_keys_null_and_the_text_nan_are_gaps(read):

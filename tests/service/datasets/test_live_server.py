@@ -13,9 +13,9 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request
 
-from service import json_route
+from service.app import create_app
 from service.datasets import endpoints, lifecycle
-from service.main import create_app
+from service.http import json_route
 from service.settings import Authentication, Settings
 
 pytestmark = pytest.mark.integration

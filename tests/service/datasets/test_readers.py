@@ -19,7 +19,7 @@ import pytest
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reader_protocol import ReaderBounds, ReadRequest
 from service.datasets.readers import Readers, ReadUpload
-from service.problems import ProblemError
+from service.http.problems import ProblemError
 from service.settings import Settings
 
 TABLE = b"a,b\n1,2\n<3,\n"
@@ -173,7 +173,7 @@ SCRIPT = """
 import sys
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
-from service.problems import ProblemError
+from service.http.problems import ProblemError
 from service.settings import Settings
 
 def peak():

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import delete, select
 
-from service import blobs
 from service.datasets import endpoints, repository
 from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import NewDataset
 from service.datasets.stored_table import from_parquet, to_parquet
 from service.datasets.vocabulary import DatasetFormat
-from service.identifiers import new_id
-from service.problems import ProblemError
+from service.db import blobs
+from service.db.identifiers import new_id
+from service.http.problems import ProblemError
 
 
 def new_dataset(name: str, original: bytes = b"a,b\n1,2\n") -> NewDataset:

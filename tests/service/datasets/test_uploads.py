@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 
 from service.datasets.uploads import receive
-from service.problems import ProblemError
+from service.http.problems import ProblemError
 
 MEBIBYTE = 2**20
 

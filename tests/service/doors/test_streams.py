@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.database import Database
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.keys import lifecycle
 from service.keys.vocabulary import Scope
-from service.tenant_names import DEFAULT_TENANT
 from tests.service.doors.door import Door, opened, wait_for
 
 pytestmark = pytest.mark.integration

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from service.database import Database
-from service.identifiers import new_id
+from service.db.database import Database
+from service.db.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec

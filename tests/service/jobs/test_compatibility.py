@@ -7,10 +7,10 @@ import pytest
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
+from service.http.problems import ProblemItem
 from service.jobs.compatibility import num_parameters, reasons_against
 from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.estimation import EstimationJobCreate
-from service.problems import ProblemItem
 from service.settings import Settings
 
 LIMITS = ReadLimits.from_settings(Settings())

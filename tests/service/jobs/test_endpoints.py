@@ -10,13 +10,13 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
-from service.database import Database
+from service.app import THREADS
+from service.db.database import Database
+from service.http.problems import ProblemCode, problem_document
 from service.jobs import leases
 from service.jobs.leases import Progress
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec
-from service.main import THREADS
-from service.problems import ProblemCode, problem_document
 
 AddDataset = Callable[..., str]
 TABLE = "a,b,c\n" + "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))

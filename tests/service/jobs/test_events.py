@@ -10,7 +10,7 @@ from anyio.to_thread import current_default_thread_limiter
 from fastapi.testclient import TestClient
 from sqlalchemy import QueuePool, event, update
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs import events, leases, lifecycle, repository, watch
 from service.jobs.leases import Progress
 from service.keys import lifecycle as lifecycle_of_keys

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from service.database import Database
+from service.db.database import Database
+from service.http.problems import ProblemCode, ProblemError, problem_document
 from service.jobs import family, leases, lifecycle, outbox, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.problems import ProblemCode, ProblemError, problem_document
 from service.results import removal
 from service.results.records import ResultRecord
 

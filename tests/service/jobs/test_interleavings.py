@@ -14,15 +14,15 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select, update
 
-from service import schema
-from service.clock import now
-from service.database import Database
+from service.db import schema
+from service.db.clock import now
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
+from service.http.problems import ProblemCode, problem_document
 from service.jobs import leases, reaping, repository
 from service.jobs.leases import Claim, Progress
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from service.problems import ProblemCode, problem_document
-from service.tenant_names import DEFAULT_TENANT
 
 JOB = "job_1"
 LEASE = 60.0

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import update
 
-from service.database import Database
+from service.db.database import Database
+from service.http.problems import Problem, ProblemCode, problem_document
 from service.jobs import leases, outbox, repository
 from service.jobs.leases import Claim, Progress
 from service.jobs.records import JobRecord, JobState
-from service.problems import Problem, ProblemCode, problem_document
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs.records import JobRecord
 
 AddDataset = Callable[..., str]

@@ -15,13 +15,13 @@ import pytest
 from sqlalchemy import func, select, text, update
 from sqlalchemy.orm import Session
 
-from service.blobs import BlobRecord
-from service.clock import now
-from service.database import Database
+from service.db.blobs import BlobRecord
+from service.db.clock import now
+from service.db.database import Database
+from service.http.problems import ProblemCode, ProblemError, problem_document
 from service.jobs import family, leases, lifecycle, outbox, reaping
 from service.jobs.records import JobRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.problems import ProblemCode, ProblemError, problem_document
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
 from service.results.outcome import Artefact, Outcome

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import func, select, update
 
-from service.clock import now
-from service.database import Database
+from service.db.clock import now
+from service.db.database import Database
 from service.jobs import outbox
 from service.jobs.records import OutboxRecord
 

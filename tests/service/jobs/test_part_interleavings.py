@@ -14,15 +14,15 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete, select, update
 
-from service import schema
-from service.clock import now
-from service.database import Database
+from service.db import schema
+from service.db.clock import now
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
+from service.http.problems import ProblemCode, problem_document
 from service.jobs import family, leases, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.problems import ProblemCode, problem_document
-from service.tenant_names import DEFAULT_TENANT
 
 pytestmark = pytest.mark.slow
 

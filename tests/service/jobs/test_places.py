@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select, update
 
-from service.clock import now
-from service.database import Database
+from service.db.clock import now
+from service.db.database import Database
 from service.jobs import leases, outbox, places, queue, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from sqlalchemy import func, select, update
 
-from service.clock import now
-from service.database import Database
+from service.db.clock import now
+from service.db.database import Database
+from service.http.problems import Problem, ProblemCode
 from service.jobs import leases, outbox, reaping, repository
 from service.jobs.reaping import Reaped
 from service.jobs.records import JobRecord, JobState, OutboxRecord
-from service.problems import Problem, ProblemCode
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import func, insert, select
 
-from service.blobs import BlobRecord
-from service.database import Database, Record
-from service.identifiers import new_id
+from service.db.blobs import BlobRecord
+from service.db.database import Database, Record
+from service.db.identifiers import new_id
+from service.http.problems import ProblemError
 from service.jobs import leases, lifecycle, removal, repository
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState, OutboxRecord
-from service.problems import ProblemError
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
 from service.results.outcome import Artefact, Outcome

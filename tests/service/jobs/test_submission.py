@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from service.database import Database
 from service.datasets.refusals import MAX_CELL_CHARACTERS, MAX_ITEMS
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
+from service.http.problems import ProblemCode, ProblemError
 from service.jobs import leases, lifecycle, outbox, planning, submission
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobCreate
@@ -17,8 +19,6 @@ from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.specs.simulation import SimulationJobCreate
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import SimulatedGraph
-from service.problems import ProblemCode, ProblemError
-from service.tenant_names import DEFAULT_TENANT
 
 AddDataset = Callable[..., str]
 TABLE = "a,b,c\n" + "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Settings
 
 

@@ -1,4 +1,4 @@
-"""`python -m service.keys`: an operator makes, lists and revokes the keys of any tenant."""
+"""`python -m service keys`: an operator makes, lists and revokes the keys of any tenant."""
 
 import sys
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from service.keys.__main__ import main
+from service.commands.keys import main
 from service.keys.tokens import MIN_HASH_KEY_LENGTH
 
 # Runs the command; returns what it printed.
@@ -32,7 +32,7 @@ def run(
     monkeypatch.setenv("VNCE_KEY_SECRET", "k" * MIN_HASH_KEY_LENGTH)
 
     def run(*arguments: str) -> str:
-        monkeypatch.setattr(sys, "argv", ["service.keys", *arguments])
+        monkeypatch.setattr(sys, "argv", ["keys", *arguments])
         main()
         return capsys.readouterr().out
 

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from service.database import Database
+from service.db.database import Database
 from service.keys.records import ApiKeyRecord
 from service.keys.vocabulary import Scope
 

@@ -10,12 +10,12 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import make_url, update
 
-from service import database as database_module
-from service.database import Database
-from service.identifiers import new_id
+from service.app import create_app
+from service.db import database as database_module
+from service.db.database import Database
+from service.db.identifiers import new_id
 from service.keys.records import ApiKeyRecord
 from service.keys.vocabulary import Scope
-from service.main import create_app
 from service.settings import Authentication, Settings
 
 MakeKey = Callable[..., dict[str, str]]

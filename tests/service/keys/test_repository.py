@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import update
 
-from service.clock import now
-from service.database import Database
+from service.db.clock import now
+from service.db.database import Database
 from service.keys import lifecycle, repository
 from service.keys.records import ApiKeyRecord
 from service.keys.vocabulary import Scope

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import update
 
-from service.clock import now
-from service.database import Database
-from service.identifiers import new_id
+from service.db.clock import now
+from service.db.database import Database
+from service.db.identifiers import new_id
 from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationJobCreate

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select
 
-from service.database import Database
-from service.metrics import counters
-from service.metrics.counters import Count, Counter, CounterRecord
+from service.db import counters
+from service.db.counters import Count, Counter, CounterRecord
+from service.db.database import Database
 
 
 def add(database: Database, *counts: Count) -> None:

@@ -8,13 +8,13 @@ import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.database import Database
+from service.app import create_app
+from service.db.database import Database
 from service.jobs import leases
-from service.main import create_app
+from service.monitoring import presence
+from service.monitoring.presence import Identity
+from service.monitoring.records import ProcessKind
 from service.settings import Settings
-from service.workers import presence
-from service.workers.presence import Identity
-from service.workers.records import ProcessKind
 
 Labels = frozenset[tuple[str, str]]
 Scrape = dict[tuple[str, Labels], float]

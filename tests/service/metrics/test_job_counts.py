@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from service.database import Database
-from service.identifiers import new_id
+from service.db import counters
+from service.db.counters import Counter
+from service.db.database import Database
+from service.db.identifiers import new_id
+from service.http.problems import ProblemCode, problem_document
 from service.jobs import leases, lifecycle, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.specs.experiment import ExperimentPartSpec
-from service.metrics import counters
-from service.metrics.counters import Counter
-from service.problems import ProblemCode, problem_document
 
 FINISHED = Counter.JOBS_FINISHED
 

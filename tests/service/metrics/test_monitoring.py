@@ -14,11 +14,11 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs import leases
-from service.workers import presence
-from service.workers.presence import Identity
-from service.workers.records import ProcessKind
+from service.monitoring import presence
+from service.monitoring.presence import Identity
+from service.monitoring.records import ProcessKind
 
 ROOT = Path(__file__).parents[3]
 ALERTS = ROOT / "monitoring" / "alerts.yml"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs import leases, planning, submission
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.submission import SubmissionLimits, Submitter

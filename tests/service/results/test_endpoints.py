@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 from fastapi.testclient import TestClient
 
-from service.database import Database
+from service.db.database import Database
+from service.http.problems import ProblemCode, ProblemItem, problem_document
 from service.jobs import leases
-from service.problems import ProblemCode, ProblemItem, problem_document
 from service.results.formats import GraphFormat
 
 AddJob = Callable[..., str]

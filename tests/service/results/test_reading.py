@@ -11,10 +11,10 @@ from fastapi.testclient import TestClient
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from service.blobs import CHUNK_BYTES, BlobChunkRecord, BlobRecord
-from service.clock import now
-from service.database import Database
-from service.expire import expire
+from service.commands.expire import expire
+from service.db.blobs import CHUNK_BYTES, BlobChunkRecord, BlobRecord
+from service.db.clock import now
+from service.db.database import Database
 from service.jobs import leases, lifecycle
 from service.jobs.records import JobRecord
 from service.results import access, removal, repository

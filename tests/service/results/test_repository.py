@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs import leases
 from service.jobs.records import JobRecord, JobState
 from service.results import removal, repository

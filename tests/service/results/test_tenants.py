@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.database import Database
+from service.app import create_app
+from service.db.database import Database
+from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs.records import JobRecord
-from service.main import create_app
 from service.settings import Settings
-from service.tenant_names import DEFAULT_TENANT
 
 MakeKey = Callable[..., dict[str, str]]
 NEEDS_NO_ID = {

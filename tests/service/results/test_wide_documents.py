@@ -2,7 +2,7 @@
 
 from sqlalchemy import inspect
 
-from service.database import Database
+from service.db.database import Database
 from service.results import access, repository
 from service.results.schemas import EdgeRuleRead
 

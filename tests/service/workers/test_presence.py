@@ -2,11 +2,11 @@
 
 from sqlalchemy import update
 
-from service.clock import now
-from service.database import Database
-from service.workers import presence
-from service.workers.presence import FORGET_SECONDS, LIVE_SECONDS, Identity, Sighting
-from service.workers.records import ProcessKind, WorkerRecord
+from service.db.clock import now
+from service.db.database import Database
+from service.monitoring import presence
+from service.monitoring.presence import FORGET_SECONDS, LIVE_SECONDS, Identity, Sighting
+from service.monitoring.records import ProcessKind, WorkerRecord
 
 WORKER = Identity(id="process_1", kind=ProcessKind.WORKER, host="a", pid=1, version="1.0")
 DISPATCHER = Identity(id="process_2", kind=ProcessKind.DISPATCHER, host="a", pid=2, version="1.0")

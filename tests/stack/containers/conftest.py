@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from worker import valkey
-from worker.tether import tethered
+from worker.embedded import valkey
+from worker.processes.tether import tethered
 
 ROOT = Path(__file__).parents[3]
 CONTAINER = Path(__file__).with_name("container.sh")

@@ -19,7 +19,7 @@ UNITS = {"m": 2**20, "g": 2**30}
 
 def new_key(stack: Any) -> str:
     """Return a key, made as the file says."""
-    command = ["python", "-m", "service.keys", "create", "first"]
+    command = ["python", "-m", "service", "keys", "create", "first"]
     made = stack.run("migrate", *command)
     assert made.wait() == 0, made.log
     return next(line for line in made.log.splitlines() if line.startswith("vnce_"))
@@ -79,7 +79,7 @@ def test_the_image_of_the_api_can_compute_nothing(stack: Any) -> None:
 
 
 def test_the_database_asks_for_the_password(stack: Any) -> None:
-    refused = stack.run("migrate", "python", "-m", "service.migrate", PGPASSWORD="another")
+    refused = stack.run("migrate", "python", "-m", "service", "migrate", PGPASSWORD="another")
     assert refused.wait() != 0
     assert "password authentication failed" in refused.log
 

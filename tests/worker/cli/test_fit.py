@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import Result
 
-from worker.result_files import file_names
+from worker.artefacts.result_files import file_names
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")

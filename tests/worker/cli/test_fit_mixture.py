@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from worker.result_files import MIXTURE_FILES
+from worker.artefacts.result_files import MIXTURE_FILES
 
 Vnce = Callable[..., Result]
 MIXTURE = ("--model", "mixture", "--option", "n_starts=3", "--seed", "0")

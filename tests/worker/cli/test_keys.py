@@ -10,9 +10,9 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 from typer.testing import Result
 
-from service.main import create_app
+from service.app import create_app
 from service.settings import Settings
-from worker import key_secret
+from worker.embedded import key_secret
 
 Vnce = Callable[..., Result]
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from typer.testing import Result
 
-from worker.client import Client
+from worker.cli.client import Client
 
 Vnce = Callable[..., Result]
 PROCESS = {

@@ -13,7 +13,7 @@ from vnce_engine.simulate import (
     ring_precision,
     sample_truncated_gaussian,
 )
-from worker.estimation import EstimationRequest
+from worker.jobs.estimation import EstimationRequest
 
 MakeRequest = Callable[..., EstimationRequest]
 

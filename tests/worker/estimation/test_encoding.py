@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from vnce_engine.inference.result import LinearEvidence
-from worker.builders import build_estimator
-from worker.encoding import encode
-from worker.estimation import EstimationRequest
-from worker.fitted import FittedNetwork
+from worker.artefacts.fitted import FittedNetwork
+from worker.jobs.builders import build_estimator
+from worker.jobs.encoding import encode
+from worker.jobs.estimation import EstimationRequest
 
 
 @pytest.mark.parametrize("gain", [math.nan, math.inf, 0.25])

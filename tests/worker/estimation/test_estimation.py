@@ -12,21 +12,21 @@ from pyarrow import parquet
 from service.datasets.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
-from service.problems import ProblemCode
+from service.http.problems import ProblemCode
 from service.results.formats import GraphFormat, TableFormat, media_type
 from service.results.outcome import Outcome
 from service.results.vocabulary import FitStatus
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.reports import FitStep
+from worker.artefacts.fitted import to_array
+from worker.artefacts.result_files import file_names
 from worker.cli.printing import edge_table
-from worker.estimation import (
+from worker.jobs.estimation import (
     EstimationRequest,
     FitCancelledError,
     JobFailedError,
     estimate,
 )
-from worker.fitted import to_array
-from worker.result_files import file_names
 
 MakeRequest = Callable[..., EstimationRequest]
 RING = [["a", "体重"], ["体重", "=c"], ["=c", "d d"], ["a", "d d"]]
@@ -302,7 +302,7 @@ class NeverFinite:
 def test_an_objective_that_is_not_finite_fails_the_job_and_says_where(
     make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worker.estimation.build_estimator", lambda spec: NeverFinite())
+    monkeypatch.setattr("worker.jobs.estimation.build_estimator", lambda spec: NeverFinite())
     problem = failure(make_request()).problem
     assert problem.code is ProblemCode.NON_FINITE_OBJECTIVE
     assert "iteration 3" in problem.detail

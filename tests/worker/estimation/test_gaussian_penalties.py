@@ -9,7 +9,7 @@ import pytest
 
 from service.jobs.vocabulary import LassoChoice, PenaltyChoice, PenaltyKind, Selection
 from service.results.schemas import EstimationResult
-from worker.estimation import EstimationRequest, estimate
+from worker.jobs.estimation import EstimationRequest, estimate
 
 MakeRequest = Callable[..., EstimationRequest]
 

@@ -9,8 +9,8 @@ import pytest
 
 from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.reports import FitStep
-from worker.estimation import EstimationRequest, estimate
-from worker.failures import FitCancelledError
+from worker.jobs.estimation import EstimationRequest, estimate
+from worker.jobs.failures import FitCancelledError
 
 MakeRequest = Callable[..., EstimationRequest]
 GAUSSIAN = {"kind": "gaussian"}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from worker.exports.csv_text import csv_bytes
+from worker.artefacts.exports.csv_text import csv_bytes
 
 FORMULA_STARTS = tuple("=+-@＝＋－＠\t\r\n")
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -19,8 +19,13 @@ from hypothesis import strategies as st
 
 from service.results.edges import Edge
 from service.results.formats import GraphFormat, media_type
-from worker.exports import graph as graph_module
-from worker.exports.graph import build_graph, graph_artefacts, left_out_warnings, written_pairs
+from worker.artefacts.exports import graph as graph_module
+from worker.artefacts.exports.graph import (
+    build_graph,
+    graph_artefacts,
+    left_out_warnings,
+    written_pairs,
+)
 
 NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak", "12", "&amp; \\n", "end\\", "🐧", "n0"]
 EDGES = [

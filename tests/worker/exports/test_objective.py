@@ -1,4 +1,4 @@
-from worker.exports.objective import objective_artefact
+from worker.artefacts.exports.objective import objective_artefact
 
 
 def test_objective_leaves_a_value_that_is_not_finite_empty() -> None:

@@ -8,8 +8,8 @@ import pyarrow.parquet
 import pytest
 
 from service.jobs.vocabulary import Transform
-from worker.exports.csv_text import csv_bytes, safe_name
-from worker.exports.tables import imputation_artefacts, matrix_artefacts
+from worker.artefacts.exports.csv_text import csv_bytes, safe_name
+from worker.artefacts.exports.tables import imputation_artefacts, matrix_artefacts
 
 NAMES = ["体重", "=1+1", "a,b", "-x"]
 # Numbers whose digits are easily lost: tiny, subnormal, huge, negative zero, a third.

@@ -13,8 +13,8 @@ from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.posterior_toy import PosteriorToy
-from worker.figures.drawing import render
-from worker.figures.experiments import (
+from worker.artefacts.figures.drawing import render
+from worker.artefacts.figures.experiments import (
     graph_recovery,
     mixture_em,
     mixture_population,

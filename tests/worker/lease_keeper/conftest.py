@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from service.database import Database
+from service.db.database import Database
 from service.jobs import leases, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord
 from vnce_engine.runtime.reports import FitStep
-from worker.lease_keeper import LeaseKeeper
+from worker.heartbeat import LeaseKeeper
 from worker.settings import WorkerSettings
 
 ReadJob = Callable[[str], JobRecord]
@@ -31,7 +31,7 @@ def claim(database: Database, add_job: Callable[..., str]) -> Claim:
 def make_keeper(
     database: Database, claim: Claim, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., LeaseKeeper]:
-    monkeypatch.setattr("worker.lease_keeper.TICK_SECONDS", 0.01)
+    monkeypatch.setattr("worker.heartbeat.TICK_SECONDS", 0.01)
 
     def make(**options: Any) -> LeaseKeeper:
         hooks = {

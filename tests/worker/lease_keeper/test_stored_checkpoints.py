@@ -11,14 +11,14 @@ import torch
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from service.database import Database
-from service.identifiers import new_id
+from service.db.database import Database
+from service.db.identifiers import new_id
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim
 from tests.worker.lease_keeper.conftest import MakeKeeper, ReadJob, step, wait_for
 from vnce_engine.runtime.journal import Journal
-from worker.endings import StopReason
-from worker.versions import versions
+from worker.jobs.outcomes import StopReason
+from worker.jobs.versions import versions
 
 
 def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_the_job_has_ended(
@@ -75,7 +75,7 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("worker.lease_keeper.MOST_CHECKPOINT_BYTES", 10_000)
+    monkeypatch.setattr("worker.heartbeat.MOST_CHECKPOINT_BYTES", 10_000)
     journal = Journal()
     with make_keeper(is_shutting_down=lambda: True) as keeper:
         wait_for(lambda: keeper.report(replace(step(0.25), journal=journal)))
@@ -90,10 +90,10 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
 def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
     make_keeper: MakeKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("worker.lease_keeper.MOST_CHECKPOINT_BYTES", 10_000)
+    monkeypatch.setattr("worker.heartbeat.MOST_CHECKPOINT_BYTES", 10_000)
     seconds = 0.0
     clock = SimpleNamespace(monotonic=lambda: seconds)
-    monkeypatch.setattr("worker.lease_keeper.time", clock)
+    monkeypatch.setattr("worker.heartbeat.time", clock)
     journal = Journal()
     journal.value(lambda: torch.zeros(10_000))
     made_at: list[float] = []
@@ -111,7 +111,7 @@ def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
     assert made_at == [20, 60, 140, 300]
     assert caplog.text.count("are no checkpoint") == 1
     # One that has room again is made as often as any.
-    monkeypatch.setattr("worker.lease_keeper.MOST_CHECKPOINT_BYTES", 2**20)
+    monkeypatch.setattr("worker.heartbeat.MOST_CHECKPOINT_BYTES", 2**20)
     made_at.clear()
     for _ in range(300):
         keeper.report(replace(step(0.5), journal=journal))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import logs
-from service.database import Database
+from service.db.database import Database
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
@@ -19,7 +19,7 @@ from tests.worker.lease_keeper.conftest import (
     wait_for,
 )
 from vnce_engine.runtime.reports import FitStep
-from worker.endings import StopReason
+from worker.jobs.outcomes import StopReason
 
 
 def test_progress_is_stored_while_the_fit_runs(

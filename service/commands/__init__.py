@@ -1,0 +1,1 @@
+"""What operators run: `python -m service COMMAND`, a module each."""

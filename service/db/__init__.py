@@ -1,0 +1,1 @@
+"""The database: sessions of one tenant, clock, stored bytes, schema and its migrations."""

@@ -1,0 +1,1 @@
+"""The database's history; `service.db.schema` runs it."""

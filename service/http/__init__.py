@@ -1,0 +1,1 @@
+"""What all endpoints share: problems, pagination, conditional requests, bounds of connections."""

@@ -1,1 +1,0 @@
-"""The database's history; `service.schema` runs it."""

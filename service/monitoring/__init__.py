@@ -1,0 +1,1 @@
+"""Whether the service works: health, readiness, status, metrics, and which workers live."""

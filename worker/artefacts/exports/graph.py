@@ -1,0 +1,124 @@
+"""The estimated graph as files for other tools and an edge table."""
+
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+import networkx as nx
+
+from service.results.edges import Edge
+from service.results.formats import GraphFormat, media_type
+from service.results.outcome import Artefact
+from service.results.schemas import ResultWarning
+from worker.artefacts.exports.csv_text import csv_bytes
+from worker.artefacts.exports.graph_formats.in_json import cx2, cytoscape_json, node_link
+from worker.artefacts.exports.graph_formats.in_text import dot, gml
+from worker.artefacts.exports.graph_formats.in_xml import gexf, graphml
+
+_ALWAYS = (
+    "weight",
+    "scaled_interaction",
+    "partial_correlation",
+    "precision",
+    "sign",
+    "selected",
+    "n_pairwise",
+)
+# With more pairs a file holds the selected ones alone, or the strongest where none can be. Graph
+# tools draw no more than this, and a pair takes some 250 bytes in each of eight formats.
+MAX_PAIRS = 50_000
+
+
+def graph_artefacts(
+    names: Sequence[str], edges: Sequence[Edge], edge_threshold: float
+) -> Iterator[Artefact]:
+    """Yield `graph.*` in every format: every variable a node, every pair an edge.
+
+    `selected` marks the pairs that meet the threshold, so a reader who wants them alone filters by
+    it and the others are not lost; of more than `MAX_PAIRS` pairs see `written_pairs`. The rows of
+    the CSV file are ranked, strongest first.
+    """
+    graph = build_graph(names, edges, edge_threshold)
+    for graph_format in GraphFormat:
+        content = _write(graph_format, graph, edges)
+        yield Artefact(f"graph.{graph_format}", media_type(graph_format), content)
+
+
+def build_graph(names: Sequence[str], edges: Sequence[Edge], edge_threshold: float) -> nx.Graph:
+    """Return the networkx graph that the files hold."""
+    written = written_pairs(edges)
+    graph = nx.Graph(
+        edge_threshold=edge_threshold, n_pairs=len(edges), n_pairs_written=len(written)
+    )
+    graph.add_nodes_from(names)
+    graph.add_edges_from((edge.source, edge.target, _attributes(edge)) for edge in written)
+    return graph
+
+
+def written_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
+    """Return all pairs, or of more than `MAX_PAIRS` the selected ones, the strongest of them.
+
+    Where there are no partial correlations none is selected, and they are the strongest of all.
+    """
+    if len(edges) <= MAX_PAIRS or edges[0].partial_correlation is None:
+        return edges[:MAX_PAIRS]
+    return [edge for edge in edges if edge.selected][:MAX_PAIRS]
+
+
+def left_out_warnings(edges: Sequence[Edge]) -> list[ResultWarning]:
+    """Return what a result must say of pairs that its graph files leave out."""
+    num_written = len(written_pairs(edges))
+    if num_written == len(edges):
+        return []
+    kind = "strongest" if edges[0].partial_correlation is None else "selected"
+    return [
+        ResultWarning(
+            code="graph-files-shortened",
+            message=f"The graph files hold {num_written} {kind} pairs of {len(edges)}; the list "
+            "of edges and the matrices hold all.",
+            columns=[],
+        )
+    ]
+
+
+def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) -> bytes:
+    match graph_format:
+        case GraphFormat.JSON:
+            return node_link(graph)
+        case GraphFormat.GRAPHML:
+            return graphml(graph)
+        case GraphFormat.CSV:
+            return _edge_table(written_pairs(edges))
+        case GraphFormat.GEXF:
+            return gexf(graph)
+        case GraphFormat.GML:
+            return gml(graph)
+        case GraphFormat.DOT:
+            return dot(graph)
+        case GraphFormat.CYJS:
+            return cytoscape_json(graph)
+        case GraphFormat.CX2:
+            return cx2(graph)
+        case _:
+            assert_never(graph_format)
+
+
+def _edge_table(edges: Sequence[Edge]) -> bytes:
+    has_inclusion = any(edge.inclusion is not None for edge in edges)
+    columns = [*_ALWAYS, *(["inclusion"] if has_inclusion else [])]
+    rows = ([edge.source, edge.target, *map(_attributes(edge).get, columns)] for edge in edges)
+    return csv_bytes(["source", "target", *columns], rows)
+
+
+def _attributes(edge: Edge) -> dict[str, str | float | bool]:
+    """Return an edge's attributes; `weight` is the size that graph tools expect, never negative.
+
+    `partial_correlation` is there if K is positive definite, `inclusion` if the estimation has
+    drawn half-samples and enough of them say something of the pair.
+    """
+    size = edge.scaled_interaction
+    sign = "positive" if size > 0 else "negative" if size < 0 else "none"
+    rho = edge.partial_correlation
+    values = (abs(size), size, rho, edge.precision, sign, edge.selected, edge.n_pairwise)
+    attributes = dict(zip(_ALWAYS, values, strict=True)) | {"inclusion": edge.inclusion}
+    # Most of the formats have no word for a value that is not there.
+    return {name: value for name, value in attributes.items() if value is not None}

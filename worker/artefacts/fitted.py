@@ -1,0 +1,90 @@
+"""A finished fit, and what is derived from it once for documents, files and figures alike."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from service.jobs.specs.estimation import EstimationSpec
+from service.results.edges import Edge
+from service.results.vocabulary import EdgeScore
+from vnce_engine.inference.metrics import EdgeROC
+from worker.artefacts.exports.roc import roc_curves
+from worker.artefacts.ground_truth import Pair, adjacency
+from worker.jobs.builders import Estimator
+
+NO_PARTIAL_CORRELATIONS = (
+    "K is not positive definite: there is no parent Gaussian, so there are no partial correlations"
+)
+
+
+@dataclass(frozen=True)
+class FittedNetwork:
+    """An estimated network by the names of its variables."""
+
+    spec: EstimationSpec
+    dataset_name: str
+    estimator: Estimator
+    # The data (n, d), NaN where no number is known, and the same with every gap filled.
+    X: NDArray[np.float64]
+    completed: NDArray[np.float64]
+    # All pairs, strongest first.
+    edges: list[Edge]
+    truth: frozenset[Pair] | None
+    # One a score; None without a true graph.
+    roc_curves: Mapping[EdgeScore, EdgeROC] | None
+
+    @classmethod
+    def of(
+        cls,
+        spec: EstimationSpec,
+        dataset_name: str,
+        estimator: Estimator,
+        table: pa.Table,
+        truth: frozenset[Pair] | None,
+    ) -> Self:
+        """Return the network that `estimator`, fitted to `table`, has found."""
+        names = spec.variables
+        edges = [
+            Edge(
+                source=names[edge.source],
+                target=names[edge.target],
+                precision=edge.precision,
+                scaled_interaction=edge.scaled_interaction,
+                partial_correlation=None
+                if math.isnan(edge.partial_correlation)
+                else edge.partial_correlation,
+                selected=edge.selected,
+                n_pairwise=edge.n_pairwise,
+                inclusion=edge.inclusion,
+            )
+            for edge in estimator.edges_
+        ]
+        curves = (
+            None if truth is None else roc_curves(estimator.precision_, adjacency(names, truth))
+        )
+        return cls(
+            spec=spec,
+            dataset_name=dataset_name,
+            estimator=estimator,
+            X=to_array(table),
+            completed=estimator.impute(table),
+            edges=edges,
+            truth=truth,
+            roc_curves=curves,
+        )
+
+    @property
+    def reason(self) -> str | None:
+        """Why there are no partial correlations; None where there are."""
+        is_positive_definite = self.estimator.diagnostics_.is_positive_definite
+        return None if is_positive_definite else NO_PARTIAL_CORRELATIONS
+
+
+def to_array(table: pa.Table) -> NDArray[np.float64]:
+    """Return the columns as an array (n, d), NaN where a value is null."""
+    return np.column_stack([column.to_numpy() for column in table.columns])

@@ -1,0 +1,59 @@
+"""All files that a finished estimation of the mixture leaves."""
+
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from service.jobs.specs.mixture import MixtureEstimationSpec
+from service.results.formats import MediaType
+from service.results.outcome import Artefact
+from service.results.vocabulary import Figure
+from vnce_engine.experiments.mixture.fit import MixtureFit
+from worker.artefacts.exports.csv_text import csv_bytes
+from worker.artefacts.exports.objective import objective_artefact
+from worker.artefacts.figures.drawing import label
+from worker.artefacts.figures.mixture import mixture_svg
+from worker.artefacts.figures.objective import objective_svg
+
+FloatArray = NDArray[np.float64]
+
+
+def mixture_artefacts(
+    spec: MixtureEstimationSpec,
+    fit: MixtureFit,
+    x: FloatArray,
+    rows: NDArray[np.int64],
+    dataset_name: str,
+) -> list[Artefact]:
+    """Return tables of responsibilities, the objective's path and pictures.
+
+    `x` (n,) are the values that were fitted and `rows` their rows in the data set, from 1.
+    """
+    [name] = spec.variables
+    about = f"{label(dataset_name)}, {spec.estimator.kind.upper()}"
+    ending = f"{fit.status} after {len(fit.objective_path)} iterations"
+    objective = objective_svg(fit.objective_path, f"Objective: {about}", ending)
+    density = mixture_svg(x, fit.theta, spec.model.sigma_1, fit.known_weight, name, about)
+    return [
+        *responsibility_artefacts(rows, x, fit.responsibilities),
+        objective_artefact(fit.objective_path),
+        Artefact(f"figures/{Figure.OBJECTIVE}.svg", MediaType.SVG, objective),
+        Artefact("figures/density.svg", MediaType.SVG, density),
+    ]
+
+
+def responsibility_artefacts(
+    rows: NDArray[np.int64], x: FloatArray, known: FloatArray
+) -> list[Artefact]:
+    """Return `responsibilities`.csv and .parquet: row, value, probability of each component."""
+    columns = {"row": rows, "value": x, "known": known, "free": 1 - known}
+    lines = zip(*(column.tolist() for column in columns.values()), strict=True)
+    content = BytesIO()
+    parquet.write_table(pa.table(columns), content)
+    return [
+        Artefact("responsibilities.csv", MediaType.CSV, csv_bytes(list(columns), lines)),
+        Artefact("responsibilities.parquet", MediaType.PARQUET, content.getvalue()),
+    ]

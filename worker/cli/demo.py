@@ -1,0 +1,170 @@
+"""`vnce demo`: the main job from end to end, over HTTP, on the embedded service.
+
+For each problem a table with holes is uploaded and the true graph attached; then VNCE and NCE on
+the mean-filled table estimate the network, and both are scored against that graph.
+"""
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from service.http.problems import Problem
+from service.results.schemas import EstimationResult, RocRead
+from service.results.vocabulary import EdgeScore
+from vnce_engine.inference.metrics import EdgeROC
+from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
+from worker.artefacts.result_files import RESULT
+from worker.cli.client import FINAL_STATES, Client, JsonObject
+from worker.cli.demo_problems import SEED, DemoProblem, ring_problem, sachs_problem
+from worker.cli.printing import edge_table, listing, to_json
+from worker.cli.progress import Show, board, show_job
+from worker.cli.result_folder import write_files
+from worker.cli.truth_file import edges_document
+from worker.embedded.running import running_service
+from worker.jobs.failures import JobFailedError
+
+POLL_SECONDS = 0.25
+NUM_WORKERS = 2
+NUM_EDGES_SHOWN = 20
+# What edges are ranked by everywhere, free of the columns' units, on which |K| depends.
+SCORE = EdgeScore.ABS_SCALED_INTERACTION
+ESTIMATORS: Mapping[str, JsonObject] = {
+    "VNCE": {"kind": "vnce"},
+    "NCE, mean-filled": {"kind": "nce", "imputation": "mean"},
+}
+# The files of the VNCE result that are written, by the names of the result's own files.
+FILES = {
+    "network.svg": "figures/network.svg",
+    "heatmap.svg": "figures/heatmap.svg",
+    "edges.csv": "graph.csv",
+    "network.graphml": "graph.graphml",
+    "precision.csv": "precision.csv",
+}
+
+
+def run_demo(out: Path, console: Console) -> None:
+    """Run both problems and write their files below `out`; leaves no process behind.
+
+    Raises `JobFailedError` if a job fails, and what `Client` raises.
+    """
+    started = time.monotonic()
+    console.print("Starting the service: API, queue, database, workers …")
+    with running_service(workers=NUM_WORKERS) as service, Client.connect(service.url) as client:
+        console.print(f"It answers at {service.url}", highlight=False)
+        for problem in (sachs_problem(), ring_problem()):
+            console.print(f"\n[bold]{problem.title}[/]", highlight=False)
+            _solve(client, problem, out / problem.key, console)
+    console.print(
+        f"\nDone in {time.monotonic() - started:.0f} s; the service has stopped and its data are "
+        f"gone. To keep one running:\n\n    {serve_command()}\n",
+        highlight=False,
+    )
+
+
+def serve_command() -> str:
+    """Return what to type to start the service, from where the user stands."""
+    script = Path(sys.executable).with_name("vnce")
+    if shutil.which("vnce") == str(script):
+        return "vnce serve"
+    here = Path.cwd()
+    return f"{script.relative_to(here) if script.is_relative_to(here) else script} serve"
+
+
+def _solve(client: Client, problem: DemoProblem, folder: Path, console: Console) -> None:
+    dataset = client.upload_dataset(problem.content, {"name": f"{problem.key}.csv"}, preview=False)
+    client.attach_ground_truth(dataset["id"], edges_document(sorted(problem.truth)))
+    jobs = {
+        name: client.submit(_body(dataset["id"], problem, estimator))["id"]
+        for name, estimator in ESTIMATORS.items()
+    }
+    with board(console) as add:
+        _follow(client, {job_id: add(name) for name, job_id in jobs.items()})
+    _report(client, jobs["VNCE"], problem, console)
+    console.print(_score_table(client, jobs))
+    console.print(problem.remark, highlight=False)
+    curves = {name: _roc(client, job_id) for name, job_id in jobs.items()}
+    _write_files(client, jobs["VNCE"], curves, problem, folder)
+    console.print(f"Files in {folder}: {', '.join(sorted(os.listdir(folder)))}", highlight=False)
+
+
+def _body(dataset_id: str, problem: DemoProblem, estimator: JsonObject) -> JsonObject:
+    return {
+        "kind": "estimation",
+        "dataset_id": dataset_id,
+        "model": {"kind": "truncated-gaussian", "transform": problem.transform},
+        "estimator": estimator,
+        "seed": SEED,
+    }
+
+
+def _follow(client: Client, waiting: dict[str, Show]) -> None:
+    """Show the progress of jobs until all have ended; raises `JobFailedError` if one failed."""
+    while waiting:
+        for job_id, show in list(waiting.items()):
+            job = client.job(job_id)
+            show_job(show, job)
+            if job["error"] is not None:
+                raise JobFailedError(Problem.model_validate(job["error"]))
+            if job["state"] in FINAL_STATES:
+                del waiting[job_id]
+        time.sleep(POLL_SECONDS)
+
+
+def _roc(client: Client, job_id: str) -> EdgeROC:
+    document = RocRead.model_validate_json(client.result_file(job_id, f"roc/{SCORE}.json"))
+    return EdgeROC(
+        fpr=tuple(document.fpr),
+        tpr=tuple(document.tpr),
+        thresholds=tuple(document.thresholds),
+        auc=document.auc,
+        average_precision=document.average_precision,
+        reason=document.reason,
+        num_pairs=document.n_pairs,
+        num_edges=document.n_true_edges,
+    )
+
+
+def _report(client: Client, job_id: str, problem: DemoProblem, console: Console) -> None:
+    result = EstimationResult.model_validate(client.result(job_id))
+    edges = client.edges(job_id, limit=NUM_EDGES_SHOWN)
+    convergence = result.convergence
+    ending = "converged" if convergence.converged else "has not converged"
+    console.print(
+        f"VNCE {ending} after {convergence.n_iter} iterations. {convergence.message}",
+        highlight=False,
+    )
+    for warning in result.warnings:
+        console.print(f"warning: {warning.message}", markup=False, highlight=False)
+    console.print(edge_table(edges, problem.truth, f"The {len(edges)} strongest pairs by VNCE"))
+
+
+def _score_table(client: Client, jobs: Mapping[str, str]) -> Table:
+    """Return the AUC of every estimator under every score."""
+    rows = []
+    for name, job_id in jobs.items():
+        result = EstimationResult.model_validate(client.result(job_id))
+        auc = {score.score: score.auc for score in result.scores}
+        rows.append([name, *(f"{auc[score]:.3f}" for score in SCORE_LABELS)])
+    return listing(["AUC by", *SCORE_LABELS.values()], rows)
+
+
+def _write_files(
+    client: Client,
+    job_id: str,
+    curves: Mapping[str, EdgeROC],
+    problem: DemoProblem,
+    folder: Path,
+) -> None:
+    fetched = {name: client.result_file(job_id, source) for name, source in FILES.items()}
+    made = {
+        "roc.svg": roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}"),
+        RESULT: to_json(client.result(job_id)).encode(),
+        "table.csv": problem.content,
+    }
+    write_files(folder, fetched | made)

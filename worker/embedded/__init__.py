@@ -1,0 +1,1 @@
+"""The service of one folder: API, broker, dispatcher and worker as processes of one program."""

@@ -1,0 +1,1 @@
+"""What is done for a job of each kind, from its spec to the documents of its result."""

@@ -1,0 +1,207 @@
+"""One estimation from a table to everything that is stored of it; pure, without a database."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import assert_never
+
+import pyarrow as pa
+
+from service.datasets.schemas import DatasetWarning
+from service.datasets.vocabulary import WarningCode
+from service.http.problems import ProblemCode, ProblemItem, problem_document
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.vocabulary import CensoredRule
+from service.results.outcome import Artefact, Outcome
+from service.results.schemas import DatasetIdentity
+from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.reports import FitStatus, FitStep
+from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.ground_truth import Pair, pair
+from worker.artefacts.network import make_artefacts
+from worker.artefacts.result_files import file_names
+from worker.jobs.builders import Estimator, build_estimator
+from worker.jobs.encoding import encode
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.resuming import go_on_or_begin_anew
+
+__all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
+
+# Shares of the whole at which a stage ends; the fit is nearly all of it.
+PREPARED = 0.02
+FITTED = 0.90
+
+# What may be behind an objective that is not finite; the data set's summary names the columns.
+_RUN_AWAY = frozenset(
+    (
+        WarningCode.NEARLY_CONSTANT,
+        WarningCode.DUPLICATE_COLUMNS,
+        WarningCode.LINEARLY_DEPENDENT,
+        WarningCode.OUTLIERS,
+        WarningCode.NEVER_TOGETHER,
+    )
+)
+
+OnStep = Callable[[FitStep], bool | None]
+
+
+@dataclass(frozen=True)
+class EstimationRequest:
+    """Everything that decides an estimation; the same request gives the same numbers."""
+
+    spec: EstimationSpec
+    # A column of doubles for every variable of the spec, null where no number is known.
+    table: pa.Table
+    # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.cells.CELL_SCHEMA`.
+    censored: pa.Table
+    # Undirected pairs of names; None where no true graph is known.
+    ground_truth: list[list[str]] | None
+    # What was odd about the table when it was uploaded.
+    table_warnings: list[DatasetWarning]
+    dataset: DatasetIdentity
+    # What an interrupted attempt at this estimation had done.
+    journal: Journal | None = None
+
+
+def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
+    """Fit the model and make every derived file.
+
+    `on_step` hears of the stages prepare, those of the engine, and export, with the share of the
+    whole that is done, which never falls; it stops the estimation by returning True.
+
+    Raises `FitCancelledError` if it did, and `JobFailedError` where the data or the numerics allow
+    no result. A fit that only ran out of iterations has a result, which says so.
+    """
+    spec = request.spec
+    report(on_step, "prepare", 0.0)
+    censored = count_censored(spec.variables, spec.censored, request.censored)
+    table = request.table.select(spec.variables)
+    truth = _known_pairs(request)
+    report(on_step, "prepare", PREPARED)
+
+    started = time.perf_counter()
+    fit = partial(_fit, request, table, on_step)
+    estimator, resumed = go_on_or_begin_anew(fit, request.journal)
+    fit_seconds = time.perf_counter() - started
+
+    report(on_step, "export", FITTED)
+    started = time.perf_counter()
+    fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, truth)
+    artefacts = _make_artefacts(fitted, on_step)
+    document = encode(
+        fitted,
+        request.dataset,
+        censored,
+        request.table_warnings,
+        fit_seconds=fit_seconds,
+        export_seconds=time.perf_counter() - started,
+        resumed=resumed,
+    )
+    report(on_step, "export", 1.0)
+    return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+
+
+def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
+    artefacts: list[Artefact] = []
+    num_expected = len(file_names(has_truth=fitted.truth is not None))
+    for artefact in make_artefacts(fitted):
+        artefacts.append(artefact)
+        done = len(artefacts) / (num_expected + 1)
+        report(on_step, "export", FITTED + (1 - FITTED) * done)
+    return artefacts
+
+
+def report(on_step: OnStep, stage: str, fraction: float) -> None:
+    """Say that a stage has come to this share of the whole; raise `FitCancelledError` if told."""
+    if on_step(FitStep(stage=stage, fraction=fraction, iteration=0, objective=None)):
+        raise FitCancelledError
+
+
+def count_censored(variables: Sequence[str], rule: CensoredRule, cells: pa.Table) -> dict[str, int]:
+    """Return how many cells of each variable hold a limit and will be treated as missing.
+
+    `cells` are all that hold one. Raises `JobFailedError` where the rule is to refuse them.
+    """
+    used = set(variables)
+    columns = cells.column("column").to_pylist()
+    counts = dict(Counter(column for column in columns if column in used))
+    if counts and rule is CensoredRule.REFUSE:
+        raise incompatible(
+            "Cells hold a limit such as <0.5 and no number, which no model uses yet. Set "
+            'censored="missing" to treat them as missing.',
+            [
+                ProblemItem(message="Cells that hold a limit.", column=name, count=count)
+                for name, count in counts.items()
+            ],
+        )
+    return counts
+
+
+def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
+    if request.ground_truth is None:
+        return None
+    used = set(request.spec.variables)
+    return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
+
+
+def _fit(
+    request: EstimationRequest, table: pa.Table, on_step: OnStep, journal: Journal
+) -> Estimator:
+    def on_fit_step(step: FitStep) -> bool | None:
+        fraction = PREPARED + (FITTED - PREPARED) * step.fraction
+        return on_step(replace(step, fraction=fraction))
+
+    estimator = build_estimator(request.spec)
+    try:
+        # A table, for the names in its refusals.
+        estimator.fit(table, on_step=on_fit_step, journal=journal)
+    except UnusableJournalError:
+        raise
+    except ValueError as refusal:
+        # What the engine refuses is data or options, never an accident of ours: its own
+        # invariants are assertions.
+        raise incompatible(str(refusal), []) from refusal
+    match FitStatus(estimator.status_):
+        case FitStatus.CONVERGED | FitStatus.MAX_ITERATIONS:
+            return estimator
+        case FitStatus.CANCELLED:
+            raise FitCancelledError
+        case FitStatus.NON_FINITE:
+            raise _non_finite(estimator, _suspects(request))
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _suspects(request: EstimationRequest) -> list[DatasetWarning]:
+    """Return what was odd about the variables used that can make an objective run away."""
+    used = set(request.spec.variables)
+    return [
+        warning
+        for warning in request.table_warnings
+        if warning.code in _RUN_AWAY and used.issuperset(warning.columns)
+    ]
+
+
+def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
+    """Return the failure of a job whose data or options the engine refuses."""
+    return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, detail, errors=errors))
+
+
+def _non_finite(estimator: Estimator, suspects: Sequence[DatasetWarning]) -> JobFailedError:
+    finite = [value for value in estimator.objective_path_ if math.isfinite(value)]
+    last = f"its last finite value was {finite[-1]:.6g}" if finite else "it never was finite"
+    return JobFailedError(
+        problem_document(
+            ProblemCode.NON_FINITE_OBJECTIVE,
+            f"The objective was not finite at iteration {estimator.n_iter_}; {last}. "
+            f"{estimator.message_}",
+            errors=[
+                ProblemItem(message=warning.message, column=name)
+                for warning in suspects
+                for name in warning.columns
+            ],
+        )
+    )

@@ -1,0 +1,160 @@
+"""Experiments of the paper as jobs: split into parts, run part by part, put together."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.http.problems import ProblemCode, problem_document
+from service.jobs.family import PARTS_SHARE
+from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.results.experiment_result import (
+    ExperimentPartResult,
+    ExperimentResult,
+    SummaryTableRead,
+)
+from service.results.formats import MediaType
+from service.results.outcome import Artefact, Outcome
+from vnce_engine.experiments.experiment import Row, SummaryTable
+from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
+from vnce_engine.runtime.reports import FitStep
+from worker.artefacts.experiments import draw_experiment
+from worker.artefacts.exports.csv_text import csv_bytes
+from worker.jobs.estimation import OnStep
+from worker.jobs.experiment_builders import build_experiment
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.finished_parts import ROWS, FinishedParts
+from worker.jobs.resuming import go_on_or_begin_anew
+from worker.jobs.versions import versions
+
+# Rows that say which of several tables they belong to do so under this key.
+_TABLE_KEY = "table"
+
+
+@dataclass(frozen=True)
+class Split:
+    """The jobs that an experiment is split into."""
+
+    parts: list[ExperimentPartSpec]
+
+
+def split(spec: ExperimentSpec, on_step: OnStep) -> Split:
+    """Return a job for every part of the experiment."""
+    parts = build_experiment(spec).parts()
+    return Split(
+        [
+            ExperimentPartSpec(
+                kind="experiment-part",
+                experiment=spec.experiment,
+                scale=spec.scale,
+                seed=spec.seed,
+                part=index,
+                label=part.label,
+                tag=spec.tag,
+            )
+            for index, part in enumerate(parts)
+        ]
+    )
+
+
+def run_part(spec: ExperimentPartSpec, journal: Journal | None, on_step: OnStep) -> Outcome:
+    """Run one part; raises `FitCancelledError` if `on_step` asks to stop.
+
+    `journal` is what an interrupted attempt had done; seconds are those of the last attempt.
+    """
+    started = time.process_time()
+    try:
+        rows, _ = go_on_or_begin_anew(
+            lambda kept: build_experiment(spec, kept).run(spec.part, on_step), journal
+        )
+    except EngineCancelledError as cancelled:
+        raise FitCancelledError from cancelled
+    return Outcome(
+        document=ExperimentPartResult(
+            kind="experiment-part",
+            label=spec.label,
+            n_rows=len(rows),
+            seconds=time.process_time() - started,
+            worker=f"{socket.gethostname()}:{os.getpid()}",
+            versions=versions(),
+        ),
+        edges=[],
+        artefacts=[Artefact(ROWS, MediaType.JSON, json.dumps(rows, allow_nan=False).encode())],
+    )
+
+
+def put_together(spec: ExperimentSpec, parts: FinishedParts, on_step: OnStep) -> Outcome:
+    """Sum up what the parts have found, failed ones counted and named.
+
+    Raises `JobFailedError` if no part has a result.
+    """
+    _report(on_step, PARTS_SHARE)
+    if not parts.results:
+        first = next((failure.error for failure in parts.failures if failure.error), None)
+        reason = "" if first is None else f" The first one: {first.detail}"
+        raise JobFailedError(
+            problem_document(
+                ProblemCode.PARTS_FAILED, f"None of {parts.num_parts} parts has a result.{reason}"
+            )
+        )
+    tables = build_experiment(spec).summarise(parts.rows)
+    _report(on_step, 0.97)
+    return Outcome(
+        document=ExperimentResult(
+            kind="experiment",
+            experiment=spec.experiment,
+            scale=spec.scale,
+            tables=[_table_document(table) for table in tables],
+            n_parts=parts.num_parts,
+            n_succeeded=len(parts.results),
+            failures=parts.failures,
+            n_workers=len({result.worker for result in parts.results}),
+            part_seconds=sum(result.seconds for result in parts.results),
+            seed=spec.seed,
+            versions=versions(),
+        ),
+        edges=[],
+        artefacts=[
+            *_data_files(parts.rows),
+            *(_table_file(table) for table in tables),
+            *draw_experiment(spec.experiment.name, parts.rows, tables),
+        ],
+    )
+
+
+def _report(on_step: OnStep, fraction: float) -> None:
+    if on_step(FitStep(stage="put together", fraction=fraction, iteration=0, objective=None)):
+        raise FitCancelledError
+
+
+def _data_files(rows: Sequence[Row]) -> list[Artefact]:
+    """Return the rows as CSV files, one for each table that they name."""
+    by_table: dict[str, list[Row]] = {}
+    for row in rows:
+        by_table.setdefault(str(row.get(_TABLE_KEY, "rows")), []).append(row)
+    return [
+        Artefact(f"data/{table}.csv", MediaType.CSV, _as_csv(members))
+        for table, members in by_table.items()
+    ]
+
+
+def _as_csv(rows: Sequence[Row]) -> bytes:
+    columns = list(dict.fromkeys(key for row in rows for key in row if key != _TABLE_KEY))
+    return csv_bytes(columns, ([row.get(column) for column in columns] for row in rows))
+
+
+def _table_file(table: SummaryTable) -> Artefact:
+    content = csv_bytes(table.columns, table.rows)
+    return Artefact(f"tables/{table.name}.csv", MediaType.CSV, content)
+
+
+def _table_document(table: SummaryTable) -> SummaryTableRead:
+    return SummaryTableRead(
+        name=table.name,
+        title=table.title,
+        columns=list(table.columns),
+        rows=[list(row) for row in table.rows],
+    )

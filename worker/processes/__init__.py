@@ -1,0 +1,1 @@
+"""Processes: whether they live, their memory and threads, how they start, stop and wait."""

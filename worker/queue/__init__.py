@@ -1,0 +1,1 @@
+"""Celery and its broker: how messages about jobs arrive, and what they start."""
