@@ -4,6 +4,7 @@ import importlib.metadata
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import Depends, FastAPI
@@ -29,7 +30,7 @@ from service.monitoring import endpoints as metrics
 from service.monitoring import health, status
 from service.monitoring.readiness import Probe
 from service.results import endpoints as results
-from service.results.quota import refuse_without_room
+from service.results.quota import refuse_without_room, require_room
 from service.settings import Settings
 
 DESCRIPTION = """\
@@ -78,6 +79,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.database = database
+    app.state.require_room = partial(require_room, settings.max_stored_bytes)
     app.state.probe = Probe(database, settings)
     app.state.metrics = metrics.new_registry(database, settings)
     asked = [Depends(refuse_nul), Depends(refuse_unknown_parameters), Depends(API_KEY)]

@@ -7,7 +7,8 @@ from typing import Self
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from service.keys.tokens import MIN_HASH_KEY_LENGTH
+# Fewer bytes of it could be guessed by whoever has a copy of the database.
+MIN_HASH_KEY_LENGTH = 32
 
 
 class Authentication(StrEnum):

@@ -18,6 +18,7 @@ from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.settings import Authentication, Settings
 from tests.embedded_postgres import EmbeddedPostgres, conninfo, free_port
+from tests.tables import METADATA
 
 # A server that is given by the environment must allow CREATE DATABASE.
 POSTGRES_VARIABLE = "VNCE_TEST_POSTGRES_URL"
@@ -75,7 +76,7 @@ def migrated_postgres_url(postgres_server: str) -> Iterator[str]:
 @pytest.fixture
 def postgres_url(migrated_postgres_url: str) -> str:
     """Return the URL of a migrated PostgreSQL database without rows; quicker than a new one."""
-    tables = ", ".join(schema.METADATA.tables)
+    tables = ", ".join(METADATA.tables)
     _execute(migrated_postgres_url, f"TRUNCATE {tables} RESTART IDENTITY")
     return migrated_postgres_url
 

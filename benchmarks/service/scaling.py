@@ -12,7 +12,7 @@ from benchmarks.service.figures import Figure
 from benchmarks.service.stack import Stack, on_postgresql
 from benchmarks.service.wrk import Load
 from service.jobs.records import JobRecord
-from service.results.records import ResultRecord
+from service.jobs.result_records import ResultRecord
 
 NUM_APIS = 2
 NUM_WORKERS = 4

@@ -14,8 +14,8 @@ import httpx
 from service.db import schema
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
+from service.http.scopes import Scope
 from service.keys import lifecycle as keys
-from service.keys.vocabulary import Scope
 from tests.embedded_postgres import EmbeddedPostgres, free_port
 from worker.cli.client import Client
 from worker.embedded import valkey

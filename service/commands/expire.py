@@ -11,7 +11,7 @@ import time
 from sqlalchemy.exc import DBAPIError
 
 from service.db.database import Database
-from service.results import removal
+from service.jobs import result_removal as removal
 from service.settings import Settings
 
 SECONDS_PER_DAY = 86_400

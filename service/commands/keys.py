@@ -13,9 +13,9 @@ from service.commands.terminal_texts import visible
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT, is_tenant
 from service.http.problems import ProblemError
+from service.http.scopes import MEANING, Scope
 from service.keys import lifecycle, repository
 from service.keys.schemas import ApiKeyRead, named
-from service.keys.vocabulary import MEANING, Scope
 from service.settings import Settings
 
 _MOST_SHOWN = 1_000

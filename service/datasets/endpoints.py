@@ -22,7 +22,7 @@ from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
 from service.datasets.vocabulary import DatasetFormat
 from service.db.clock import as_datetime
 from service.http import pagination as paging
-from service.http.dependencies import DatabaseDep, SettingsDep
+from service.http.dependencies import DatabaseDep, RequireRoomDep, SettingsDep
 from service.http.downloads import send_blob
 from service.http.etag import IMMUTABLE, etag_of, is_fresh, json_response
 from service.http.json_route import JsonRoute
@@ -114,6 +114,7 @@ async def create_dataset(
     query: Annotated[DatasetCreateQuery, Query()],
     database: DatabaseDep,
     settings: SettingsDep,
+    require_room: RequireRoomDep,
 ) -> DatasetRead:
     """Store a table; what cannot be read without guessing is refused, with column, row and cell."""
     _check_name(query.name, settings.max_name_length)
@@ -126,7 +127,7 @@ async def create_dataset(
                 upload,
                 query.name,
                 read_request,
-                settings.max_stored_bytes,
+                require_room,
             )
         )
     response.headers["Location"] = f"/v1/datasets/{stored.record.id}"

@@ -20,8 +20,8 @@ from service.datasets.uploads import Upload
 from service.db.clock import as_datetime
 from service.db.database import Database
 from service.db.identifiers import new_id
+from service.http.dependencies import RequireRoom
 from service.http.problems import ProblemCode, ProblemError
-from service.results import quota
 
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
 _READERS = 2
@@ -47,7 +47,7 @@ def create(
     upload: Upload,
     name: str,
     request: ReadRequest,
-    most_stored_bytes: int | None,
+    require_room: RequireRoom,
 ) -> StoredDataset:
     """Read an upload and store it; raises `ProblemError` and stores nothing if it cannot be read.
 
@@ -69,7 +69,7 @@ def create(
             cells=read.cells,
         )
         with database.transaction() as session:
-            quota.require_room(session, most_stored_bytes, upload.size)
+            require_room(session, upload.size)
             return repository.add(session, new)
 
 

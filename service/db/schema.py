@@ -9,25 +9,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from service.datasets import records as dataset_records
-from service.db import blobs, counters
-from service.db.database import Database, Record
-from service.jobs import records as job_records
-from service.keys import records as key_records
-from service.monitoring import records as worker_records
-from service.results import records as result_records
+from service.db.database import Database
 
-# Importing a module of records declares its tables in the metadata.
-RECORD_MODULES = (
-    blobs,
-    key_records,
-    dataset_records,
-    job_records,
-    result_records,
-    worker_records,
-    counters,
-)
-METADATA = Record.metadata
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 

@@ -10,13 +10,18 @@ Dependencies are coroutines although nothing in them waits: FastAPI would run a 
 thread of the pool, and three such hops took as long as all else that a poll does.
 """
 
+from collections.abc import Callable
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
+from sqlalchemy.orm import Session
 
 from service.db.database import Database
-from service.keys.identity import Identity
+from service.http.identity import Identity
 from service.settings import Settings
+
+# Raises `ProblemError` if the session's tenant may not store so many bytes more.
+RequireRoom = Callable[[Session, int], None]
 
 
 async def get_settings(request: Request) -> Settings:
@@ -39,7 +44,13 @@ async def get_database(request: Request) -> Database:
     return (await get_whole_database(request)).of((await get_identity(request)).tenant)
 
 
+async def get_require_room(request: Request) -> RequireRoom:
+    """Return what refuses to store more than a tenant may."""
+    return cast(RequireRoom, request.app.state.require_room)  # app.state is untyped
+
+
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 IdentityDep = Annotated[Identity, Depends(get_identity)]
 DatabaseDep = Annotated[Database, Depends(get_database)]
 WholeDatabaseDep = Annotated[Database, Depends(get_whole_database)]
+RequireRoomDep = Annotated[RequireRoom, Depends(get_require_room)]

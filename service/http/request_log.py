@@ -5,8 +5,8 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.http.identity import Identity
 from service.http.request_metrics import RequestMetrics
-from service.keys.identity import Identity
 
 # Orchestrators and Prometheus ask every few seconds; only trouble with these is worth a line.
 PROBES = ("/livez", "/readyz", "/metrics")

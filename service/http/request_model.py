@@ -1,11 +1,25 @@
-"""Objects that clients send: a field that nobody knows is an error, and few errors are made."""
+"""What clients send: a field that nobody knows is an error, few errors are made, text is text."""
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_FIELDS = 100
 Fields = TypeVar("Fields")
+
+
+def _is_text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("Half a surrogate pair is no text.") from None
+    return value
+
+
+Text = Annotated[str, AfterValidator(_is_text)]
+# Without control characters, which break lines and which PostgreSQL cannot hold.
+LABEL_PATTERN = r"^[^\x00-\x1f\x7f]+$"
+Label = Annotated[Text, Field(min_length=1, max_length=200, pattern=LABEL_PATTERN)]
 
 
 def has_few_fields(fields: Fields) -> Fields:

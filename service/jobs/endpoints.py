@@ -14,15 +14,15 @@ from service.http.openapi_links import links_to
 from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
+from service.http.request_model import LABEL_PATTERN
 from service.jobs import events, family, lifecycle, planning, repository, submission, watch
 from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
+from service.jobs.result_access import NO_RESULT
 from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
 from service.jobs.specs import JobCreate
-from service.jobs.specs.base import TAG_PATTERN
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import JobKind
-from service.results.access import NO_RESULT
 
 logger = logging.getLogger("service")
 
@@ -152,7 +152,9 @@ def list_jobs(
     ] = None,
     tag: Annotated[
         str | None,
-        Query(max_length=200, pattern=TAG_PATTERN, description="Only jobs with exactly this tag."),
+        Query(
+            max_length=200, pattern=LABEL_PATTERN, description="Only jobs with exactly this tag."
+        ),
     ] = None,
     parent_id: Annotated[
         str | None,

@@ -7,9 +7,9 @@ from sqlalchemy.orm import Session
 
 from service.http.problems import ProblemCode, ProblemError
 from service.jobs import family, removal, repository
+from service.jobs import result_removal as results
 from service.jobs.records import JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
-from service.results import removal as results
 
 
 def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool]:

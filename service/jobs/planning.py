@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from service.datasets.ground_truth import canonical_edges
 from service.datasets.records import GroundTruthRecord
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.jobs import result_access as access
 from service.jobs.estimation_planning import (
     describe_estimation,
     plan_estimation,
@@ -22,7 +23,6 @@ from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
 from service.jobs.specs.scoring import ScoringJobCreate, ScoringSpec
 from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
-from service.results import access
 
 
 def plan(session: Session, request: JobCreate) -> Plan:

@@ -9,8 +9,8 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from service.db.tenant_names import NOBODY
+from service.jobs import result_removal as results
 from service.jobs.records import IdempotencyRecord, JobRecord
-from service.results import removal as results
 
 # Removed in a tenth to a quarter of a second.
 MOST_AT_ONCE = 100

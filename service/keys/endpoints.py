@@ -10,9 +10,9 @@ from service.http.json_route import JsonRoute
 from service.http.openapi_responses import BODY_CODES, Responses, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
+from service.http.scopes import Scope
 from service.keys import lifecycle
 from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
-from service.keys.vocabulary import Scope
 
 router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=JsonRoute)
 

@@ -15,12 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.db.database import Database
 from service.http import error_handlers
+from service.http import scopes as vocabulary
 from service.http.connection import CROWDED
+from service.http.identity import ANYONE, Identity
 from service.http.problems import ProblemCode, ProblemError
 from service.http.route_path import route_path
 from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH
-from service.keys import vocabulary
-from service.keys.identity import ANYONE, Identity, identify
+from service.keys.identity import identify
 from service.settings import Authentication, Settings
 
 # What may be known to anybody: that the service is up, and how it is to be used.

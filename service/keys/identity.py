@@ -1,42 +1,18 @@
 """Who asks: found from the key that a request carries."""
 
 import logging
-from dataclasses import dataclass
 
 from service.db.database import UNREACHABLE, Database
-from service.db.tenant_names import DEFAULT_TENANT
+from service.http.identity import Identity
 from service.http.problems import ProblemCode, ProblemError
+from service.http.scopes import Scope
 from service.keys import repository, tokens
-from service.keys.vocabulary import MEANING, Scope
 
 # Uses of a key are written down this far apart, not at each request.
 LAST_USED_SECONDS = 60.0
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="vnce"'}
 
 logger = logging.getLogger("service")
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Whose rows a request may reach, and what it may do to them."""
-
-    tenant: str
-    scopes: frozenset[Scope]
-    # None where nobody is asked for a key.
-    key_id: str | None
-
-    def require(self, scope: Scope) -> None:
-        """Raise `ProblemError` if the key has not this scope."""
-        if scope not in self.scopes:
-            has = ", ".join(f"`{known}`" for known in Scope if known in self.scopes)
-            raise ProblemError(
-                ProblemCode.INSUFFICIENT_SCOPE,
-                f"{MEANING[scope].capitalize()} needs a key with the scope `{scope}`; this one "
-                f"has {has}.",
-            )
-
-
-ANYONE = Identity(DEFAULT_TENANT, frozenset(Scope), key_id=None)
 
 
 def identify(database: Database, hash_key: str, authorization: str | None) -> Identity:

@@ -9,10 +9,10 @@ from service.db.clock import as_datetime
 from service.db.identifiers import new_id
 from service.http.pagination import Place, cursor_at
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.scopes import Scope
 from service.keys import repository, tokens
 from service.keys.records import ApiKeyRecord
 from service.keys.schemas import ApiKeyCreated, ApiKeyPage, ApiKeyRead
-from service.keys.vocabulary import Scope
 
 
 def create(

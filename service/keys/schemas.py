@@ -8,9 +8,8 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from service.db.tenant_names import TenantName
 from service.http.problems import ProblemCode, ProblemError
-from service.http.request_model import RequestModel
-from service.jobs.specs.base import Label
-from service.keys.vocabulary import Scope
+from service.http.request_model import Label, RequestModel
+from service.http.scopes import Scope
 
 # Of a key that a command makes; who wants more wants one that does not expire.
 MOST_DAYS = 99_999

@@ -13,8 +13,6 @@ import secrets
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"vnce_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
-# Fewer bytes of it could be guessed by whoever has a copy of the database.
-MIN_HASH_KEY_LENGTH = 32
 
 
 class Token(NamedTuple):

@@ -7,8 +7,8 @@ from service.db.database import Database
 from service.http.downloads import send_blob
 from service.http.etag import IMMUTABLE, etag_of, is_fresh
 from service.http.problems import ProblemCode, ProblemError
-from service.results import access
-from service.results.records import ArtefactRecord
+from service.jobs import result_access as access
+from service.jobs.result_records import ArtefactRecord
 
 
 def send_artefact(

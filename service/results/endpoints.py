@@ -9,8 +9,9 @@ from service.http.etag import IMMUTABLE, etag_of, json_response
 from service.http.openapi_responses import UNCHANGED, Responses, problem_responses
 from service.http.pagination import invalid_cursor
 from service.http.problems import ProblemCode
+from service.jobs import result_access as access
 from service.jobs.endpoints import JobId
-from service.results import access, repository
+from service.results import repository
 from service.results.downloads import send_artefact
 from service.results.formats import GraphFormat, MediaType, TableFormat, choose, media_type
 from service.results.pages import GraphPage, ResultRead, describe_edge, describe_result

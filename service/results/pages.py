@@ -7,9 +7,9 @@ from pydantic import Field, TypeAdapter
 
 from service.db.blobs import BlobRecord
 from service.jobs.records import JobRecord
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
 from service.results.scoring_result import ScoringResult
 from service.results.simulation_result import SimulationResult

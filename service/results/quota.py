@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from service.datasets.records import DatasetRecord
 from service.db.blobs import BlobRecord
-from service.http.dependencies import DatabaseDep, SettingsDep
+from service.http.dependencies import DatabaseDep, RequireRoomDep
 from service.http.problems import ProblemCode, ProblemError
 from service.jobs.records import JobRecord
-from service.results.records import ArtefactRecord
+from service.jobs.result_records import ArtefactRecord
 
 
 def stored_bytes(session: Session) -> Counter[str]:
@@ -45,7 +45,7 @@ def stored_bytes(session: Session) -> Counter[str]:
     return total
 
 
-def require_room(session: Session, most: int | None, num_bytes: int) -> None:
+def require_room(most: int | None, session: Session, num_bytes: int) -> None:
     """Raise `ProblemError` if the session's tenant may not store so much besides what it has."""
     if most is None:
         return
@@ -59,7 +59,7 @@ def require_room(session: Session, most: int | None, num_bytes: int) -> None:
 
 
 async def refuse_without_room(
-    request: Request, database: DatabaseDep, settings: SettingsDep
+    request: Request, database: DatabaseDep, require_room: RequireRoomDep
 ) -> None:
     """Answer 413 to what would store more for a tenant that has stored all that it may.
 
@@ -69,7 +69,7 @@ async def refuse_without_room(
 
     def judge() -> None:
         with database.snapshot() as session:
-            require_room(session, settings.max_stored_bytes, num_bytes=1)
+            require_room(session, 1)
 
     if request.method == "POST":
         await run_sync(judge)

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from service.datasets import repository as datasets
 from service.db import blobs
 from service.db.blobs import BlobRecord
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.outcome import Outcome
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from redis.exceptions import RedisError
 from sqlalchemy import func, select
 
 from service.db.database import Database
+from service.jobs.result_records import ResultRecord
 from service.monitoring.broker import QUEUE_NAME
-from service.results.records import ResultRecord
 from tests.embedded_postgres import free_port
 from worker.cli.client import Client
 from worker.embedded import valkey

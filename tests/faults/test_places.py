@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import select
 
 from service.db.database import Database
+from service.http.scopes import Scope
 from service.jobs.records import JobRecord
 from service.keys import lifecycle
-from service.keys.vocabulary import Scope
 from tests.faults.stack import Stack, wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]

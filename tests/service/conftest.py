@@ -18,11 +18,10 @@ from service.db import blobs
 from service.db.database import Database
 from service.db.identifiers import new_id
 from service.db.tenant_names import DEFAULT_TENANT
+from service.http.scopes import Scope
 from service.http.serving import configuration
 from service.keys import lifecycle
-from service.keys.tokens import MIN_HASH_KEY_LENGTH
-from service.keys.vocabulary import Scope
-from service.settings import Authentication, Settings
+from service.settings import MIN_HASH_KEY_LENGTH, Authentication, Settings
 
 AddDataset = Callable[..., str]
 MakeKey = Callable[..., dict[str, str]]

@@ -21,8 +21,9 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.jobs import leases
 from service.jobs.records import JobRecord
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.estimation import EstimationJobCreate
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
+from tests.tables import METADATA
 
 AddDataset = Callable[..., str]
 TABLE = "Größe,水\n" + "\n".join(f"{1 + i},{5 + i % 3}" for i in range(50))
@@ -72,7 +73,7 @@ def content(database: Database) -> dict[str, list[Any]]:
             name: [
                 tuple(row) for row in session.execute(select(table).order_by(*table.primary_key))
             ]
-            for name, table in schema.METADATA.tables.items()
+            for name, table in METADATA.tables.items()
         }
 
 

@@ -12,8 +12,8 @@ from service.commands import quota as quota_command
 from service.db import blobs
 from service.db.blobs import BlobRecord
 from service.db.database import Database
+from service.jobs.result_records import ArtefactRecord
 from service.results import quota
-from service.results.records import ArtefactRecord
 from service.settings import Settings
 
 MakeKey = Callable[..., dict[str, str]]

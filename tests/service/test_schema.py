@@ -9,8 +9,9 @@ from sqlalchemy import inspect, select, text
 from service.db import blobs, schema
 from service.db.database import Database
 from service.jobs.records import IdempotencyRecord, JobRecord
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results import repository as results
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
+from tests.tables import METADATA
 
 
 @pytest.fixture
@@ -25,7 +26,9 @@ def database_url(database_url: str, request: pytest.FixtureRequest) -> str:
 
 def test_newest_revision_has_the_tables_of_the_records(database: Database) -> None:
     with database.transaction() as session:
-        command.check(schema.configuration(session.connection()))
+        configuration = schema.configuration(session.connection())
+        configuration.attributes["metadata"] = METADATA
+        command.check(configuration)
 
 
 def test_database_at_the_newest_revision_is_current(database: Database) -> None:
@@ -47,7 +50,7 @@ def test_downgrade_leaves_no_table(database: Database) -> None:
     with database.transaction() as session:
         connection = session.connection()
         command.downgrade(schema.configuration(connection), "base")
-        assert set(schema.METADATA.tables) & set(inspect(connection).get_table_names()) == set()
+        assert set(METADATA.tables) & set(inspect(connection).get_table_names()) == set()
 
 
 def migrate(database: Database, revision: str) -> None:

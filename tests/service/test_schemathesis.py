@@ -22,10 +22,9 @@ from service.app import create_app
 from service.db import schema as migrate
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
+from service.http.scopes import Scope
 from service.keys import lifecycle
-from service.keys.tokens import MIN_HASH_KEY_LENGTH
-from service.keys.vocabulary import Scope
-from service.settings import Authentication, Settings
+from service.settings import MIN_HASH_KEY_LENGTH, Authentication, Settings
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ import pytest
 
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianEstimator
-from worker.jobs.builders import Estimator, build_estimator
+from worker.artefacts.fitted import Estimator
+from worker.jobs.builders import build_estimator
 
 ON_THE_LINE = [
     {"kind": "vnce"},

@@ -9,7 +9,7 @@ import pytest
 from service.db.database import Database
 from service.jobs.leases import Claim
 from service.jobs.records import CheckpointRecord, JobRecord
-from service.results.records import ResultRecord
+from service.jobs.result_records import ResultRecord
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs import load as work
 from worker.jobs.estimation import OnStep

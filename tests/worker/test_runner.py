@@ -16,9 +16,9 @@ from service.jobs import leases, outbox
 from service.jobs import repository as jobs
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
 from service.results.outcome import Artefact, Outcome
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.failures import FitCancelledError, JobFailedError

@@ -12,10 +12,34 @@ from numpy.typing import NDArray
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
 from service.results.vocabulary import EdgeScore
+from vnce_engine import (
+    GaussianEM,
+    GaussianNCE,
+    GaussianScoreMatching,
+    GaussianVNCE,
+    TruncatedGaussianCD,
+    TruncatedGaussianMLE,
+    TruncatedGaussianNCE,
+    TruncatedGaussianPseudoLikelihood,
+    TruncatedGaussianScoreMatching,
+    TruncatedGaussianVNCE,
+)
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.exports.roc import roc_curves
 from worker.artefacts.ground_truth import Pair, adjacency
-from worker.jobs.builders import Estimator
+
+Estimator = (
+    GaussianNCE
+    | GaussianVNCE
+    | TruncatedGaussianVNCE
+    | TruncatedGaussianNCE
+    | TruncatedGaussianMLE
+    | TruncatedGaussianCD
+    | TruncatedGaussianPseudoLikelihood
+    | TruncatedGaussianScoreMatching
+    | GaussianEM
+    | GaussianScoreMatching
+)
 
 NO_PARTIAL_CORRELATIONS = (
     "K is not positive definite: there is no parent Gaussian, so there are no partial correlations"

@@ -20,8 +20,7 @@ from worker.artefacts.figures.heatmap import heatmap_svg
 from worker.artefacts.figures.network import network_svg
 from worker.artefacts.figures.objective import objective_svg
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
-from worker.artefacts.fitted import FittedNetwork
-from worker.jobs.builders import Estimator
+from worker.artefacts.fitted import Estimator, FittedNetwork
 
 
 def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:

@@ -7,8 +7,8 @@ from typing import Annotated, Protocol
 import typer
 
 from service.db.tenant_names import DEFAULT_TENANT
+from service.http.scopes import MEANING, Scope
 from service.keys.schemas import named
-from service.keys.vocabulary import MEANING, Scope
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.options import DEFAULT_URL, Json, Url

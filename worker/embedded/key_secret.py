@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from service.keys.tokens import MIN_HASH_KEY_LENGTH
+from service.settings import MIN_HASH_KEY_LENGTH
 
 FILE = "key-secret"
 

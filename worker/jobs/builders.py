@@ -15,7 +15,9 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
 from service.jobs.vocabulary import LassoChoice, PenaltyChoice
 from vnce_engine import (
+    GaussianEM,
     GaussianNCE,
+    GaussianScoreMatching,
     GaussianVNCE,
     TruncatedGaussianCD,
     TruncatedGaussianMLE,
@@ -24,21 +26,7 @@ from vnce_engine import (
     TruncatedGaussianScoreMatching,
     TruncatedGaussianVNCE,
 )
-from vnce_engine.estimators.gaussian_em import GaussianEM
-from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
-
-Estimator = (
-    GaussianNCE
-    | GaussianVNCE
-    | TruncatedGaussianVNCE
-    | TruncatedGaussianNCE
-    | TruncatedGaussianMLE
-    | TruncatedGaussianCD
-    | TruncatedGaussianPseudoLikelihood
-    | TruncatedGaussianScoreMatching
-    | GaussianEM
-    | GaussianScoreMatching
-)
+from worker.artefacts.fitted import Estimator
 
 
 def build_estimator(spec: EstimationSpec) -> Estimator:

@@ -45,8 +45,7 @@ from vnce_engine.inference.result import LinearEvidence as EngineEvidence
 from vnce_engine.inference.result import Stability
 from worker.artefacts.exports.graph import left_out_warnings
 from worker.artefacts.exports.roc import score_documents
-from worker.artefacts.fitted import FittedNetwork
-from worker.jobs.builders import Estimator
+from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.jobs.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."

@@ -19,11 +19,11 @@ from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from vnce_engine.runtime.reports import FitStatus, FitStep
-from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
 from worker.artefacts.network import make_artefacts
 from worker.artefacts.result_files import file_names
-from worker.jobs.builders import Estimator, build_estimator
+from worker.jobs.builders import build_estimator
 from worker.jobs.encoding import encode
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.resuming import go_on_or_begin_anew

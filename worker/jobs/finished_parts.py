@@ -9,8 +9,8 @@ from service.db import blobs
 from service.http.problems import Problem
 from service.jobs import family
 from service.jobs.records import JobRecord
+from service.jobs.result_records import ArtefactRecord, ResultRecord
 from service.results.experiment_result import ExperimentPartResult, PartFailureRead
-from service.results.records import ArtefactRecord, ResultRecord
 from vnce_engine.experiments.experiment import Row
 
 ROWS = "rows.json"

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from service.jobs import result_access as access
 from service.jobs.specs.scoring import ScoringSpec
-from service.results import access
 from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from service.results.scoring_result import ScoringResult

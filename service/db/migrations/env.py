@@ -3,12 +3,11 @@
 from alembic import context
 from sqlalchemy import Connection
 
-from service.db.schema import METADATA
-
 connection: Connection = context.config.attributes["connection"]
 context.configure(
     connection=connection,
-    target_metadata=METADATA,
+    # Given where what migrations make is compared with what records declare.
+    target_metadata=context.config.attributes.get("metadata"),
     # SQLite alters a table by copying it.
     render_as_batch=connection.dialect.name == "sqlite",
 )

@@ -3,7 +3,9 @@
 import secrets
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.http.request_model import Label, Text
 
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
@@ -17,16 +19,7 @@ def chosen_seed(wanted: int | None) -> int:
     return secrets.randbelow(MAX_SEED + 1) if wanted is None else wanted
 
 
-def _is_text(value: str) -> str:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("Half a surrogate pair is no text.") from None
-    return value
-
-
 DatasetId = Annotated[str, Field(description="Identifier of an uploaded data set.")]
-Text = Annotated[str, AfterValidator(_is_text)]
 VariableName = Text
 SeedValue = Annotated[int, Field(strict=True, ge=0, le=MAX_SEED)]
 Seed = Annotated[SeedValue, Field(description="Seed of every random draw, from 0 to 2147483647.")]
@@ -37,9 +30,6 @@ SeedChoice = Annotated[
         "same request has the same answer; null: one is drawn, stored and shown."
     ),
 ]
-# Without control characters, which break lines and which PostgreSQL cannot hold.
-TAG_PATTERN = r"^[^\x00-\x1f\x7f]+$"
-Label = Annotated[Text, Field(min_length=1, max_length=200, pattern=TAG_PATTERN)]
 Tag = Annotated[
     Label | None,
     Field(description="Your own label to find jobs by, 1 to 200 characters without line breaks."),

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from service.http.request_model import RequestModel
-from service.jobs.specs.base import DEFAULT_SEED, MIN_ROWS, Label, Seed, SeedChoice, SpecModel, Tag
+from service.http.request_model import Label, RequestModel
+from service.jobs.specs.base import DEFAULT_SEED, MIN_ROWS, Seed, SeedChoice, SpecModel, Tag
 from service.jobs.vocabulary import SimulatedGraph
 
 MAX_CELLS = 20_000_000

@@ -9,8 +9,8 @@ import pytest
 
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
+from service.http.scopes import Scope
 from service.keys import lifecycle
-from service.keys.vocabulary import Scope
 from tests.service.doors.door import Door, opened, wait_for
 
 pytestmark = pytest.mark.integration

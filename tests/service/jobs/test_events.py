@@ -11,11 +11,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import QueuePool, event, update
 
 from service.db.database import Database
+from service.http.scopes import Scope
 from service.jobs import events, leases, lifecycle, repository, watch
 from service.jobs.leases import Progress
 from service.keys import lifecycle as lifecycle_of_keys
 from service.keys.records import ApiKeyRecord
-from service.keys.vocabulary import Scope
 
 AddJob = Callable[..., str]
 

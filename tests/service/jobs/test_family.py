@@ -7,11 +7,11 @@ import pytest
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemError, problem_document
 from service.jobs import family, leases, lifecycle, outbox, reaping, repository
+from service.jobs import result_removal as removal
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
+from service.jobs.result_records import ResultRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.results import removal
-from service.results.records import ResultRecord
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]

@@ -14,7 +14,6 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import func, select, update
 
-from service.db import schema
 from service.db.clock import now
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
@@ -23,6 +22,7 @@ from service.jobs import leases, reaping, repository
 from service.jobs.leases import Claim, Progress
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from tests.tables import METADATA
 
 JOB = "job_1"
 LEASE = 60.0
@@ -41,7 +41,7 @@ class JobMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.database = Database("sqlite://").of(DEFAULT_TENANT)
-        schema.METADATA.create_all(self.database.engine)
+        METADATA.create_all(self.database.engine)
         with self.database.transaction() as session:
             session.add(JobRecord(id=JOB, kind="estimation", spec=SPEC, max_attempts=3))
             session.flush()

@@ -14,7 +14,6 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import delete, select, update
 
-from service.db import schema
 from service.db.clock import now
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
@@ -23,6 +22,7 @@ from service.jobs import family, leases, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from tests.tables import METADATA
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ class FamilyMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.database = Database("sqlite://").of(DEFAULT_TENANT)
-        schema.METADATA.create_all(self.database.engine)
+        METADATA.create_all(self.database.engine)
         with self.database.transaction() as session:
             session.add(JobRecord(id=PARENT, kind="experiment", spec=SPEC, max_attempts=2))
             session.flush()

@@ -11,10 +11,10 @@ from service.db.identifiers import new_id
 from service.http.problems import ProblemError
 from service.jobs import leases, lifecycle, removal, repository
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState, OutboxRecord
+from service.jobs.result_records import ArtefactRecord, ResultRecord
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
 from service.results.outcome import Artefact, Outcome
-from service.results.records import ArtefactRecord, ResultRecord
 
 AddJob = Callable[..., str]
 NUM_PARTS = removal.MOST_AT_ONCE + 1

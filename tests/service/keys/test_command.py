@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from service.commands.keys import main
-from service.keys.tokens import MIN_HASH_KEY_LENGTH
+from service.settings import MIN_HASH_KEY_LENGTH
 
 # Runs the command; returns what it printed.
 Run = Callable[..., str]

@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from service.db.database import Database
+from service.http.scopes import Scope
 from service.keys.records import ApiKeyRecord
-from service.keys.vocabulary import Scope
 
 MakeKey = Callable[..., dict[str, str]]
 

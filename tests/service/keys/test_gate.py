@@ -14,8 +14,8 @@ from service.app import create_app
 from service.db import database as database_module
 from service.db.database import Database
 from service.db.identifiers import new_id
+from service.http.scopes import Scope
 from service.keys.records import ApiKeyRecord
-from service.keys.vocabulary import Scope
 from service.settings import Authentication, Settings
 
 MakeKey = Callable[..., dict[str, str]]

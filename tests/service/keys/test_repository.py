@@ -5,9 +5,9 @@ from sqlalchemy import update
 
 from service.db.clock import now
 from service.db.database import Database
+from service.http.scopes import Scope
 from service.keys import lifecycle, repository
 from service.keys.records import ApiKeyRecord
-from service.keys.vocabulary import Scope
 
 DAY = 86_400.0
 

@@ -8,13 +8,13 @@ import pytest
 
 from service.db.database import Database
 from service.jobs import leases, planning, submission
+from service.jobs.result_records import ResultRecord
 from service.jobs.specs.estimation import EstimationJobCreate
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.results import repository
 from service.results.edges import Edge
 from service.results.formats import GraphFormat
 from service.results.outcome import Artefact, Outcome
-from service.results.records import ResultRecord
 from service.results.schemas import EstimationResult
 from service.results.vocabulary import EdgeScore, Figure
 from service.settings import Settings

@@ -16,11 +16,13 @@ from service.db.blobs import CHUNK_BYTES, BlobChunkRecord, BlobRecord
 from service.db.clock import now
 from service.db.database import Database
 from service.jobs import leases, lifecycle
+from service.jobs import result_access as access
+from service.jobs import result_removal as removal
 from service.jobs.records import JobRecord
-from service.results import access, removal, repository
+from service.jobs.result_records import ResultRecord
+from service.results import repository
 from service.results.downloads import send_artefact
 from service.results.outcome import Artefact, Outcome
-from service.results.records import ResultRecord
 
 # A document, rows and a file.
 PARTS = ["", "/graph", "/precision"]

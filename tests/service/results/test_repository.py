@@ -10,10 +10,11 @@ from sqlalchemy.exc import IntegrityError
 
 from service.db.database import Database
 from service.jobs import leases
+from service.jobs import result_removal as removal
 from service.jobs.records import JobRecord, JobState
-from service.results import removal, repository
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
+from service.results import repository
 from service.results.outcome import Outcome
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.repository import EdgeFilter
 from service.results.schemas import EstimationResult
 

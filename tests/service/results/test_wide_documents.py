@@ -3,7 +3,8 @@
 from sqlalchemy import inspect
 
 from service.db.database import Database
-from service.results import access, repository
+from service.jobs import result_access as access
+from service.results import repository
 from service.results.schemas import EdgeRuleRead
 
 

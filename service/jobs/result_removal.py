@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session, aliased
 from service.db.blobs import BlobRecord
 from service.db.clock import now
 from service.jobs.records import JobRecord, JobState
-from service.results.records import ArtefactRecord, EdgeRecord, ResultRecord
+from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 
 # Removed in half a second. SQLite has one writer, whom all others wait for.
 MOST_AT_ONCE = 100

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session, defer
 from service.http.problems import Problem, ProblemCode, ProblemError
 from service.jobs import lifecycle
 from service.jobs.records import JobRecord, JobState
-from service.results.records import ResultRecord
+from service.jobs.result_records import ResultRecord
 
 # What any endpoint below /result may answer.
 NO_RESULT = (
