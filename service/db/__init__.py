@@ -1,1 +1,4 @@
-"""The database: sessions of one tenant, clock, stored bytes, schema and its migrations."""
+"""The database: sessions of one tenant, clock, stored bytes, schema and its migrations.
+
+Imports no other room.
+"""

@@ -1,1 +1,4 @@
-"""What all endpoints share: problems, pagination, conditional requests, bounds of connections."""
+"""What all endpoints share: problems, pagination, conditional requests, bounds of connections.
+
+Imports `db`, `settings` and `logs`.
+"""

@@ -1,1 +1,4 @@
-"""API keys: who may ask, for whom, and for what."""
+"""API keys: who may ask, for whom, and for what.
+
+Imports `http` and what is below it.
+"""

@@ -1,4 +1,7 @@
-"""The command line `vnce`."""
+"""The command line `vnce`.
+
+Imports all other rooms.
+"""
 
 import sys
 

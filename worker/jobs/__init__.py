@@ -1,1 +1,4 @@
-"""What is done for a job of each kind, from its spec to the documents of its result."""
+"""What is done for a job of each kind, from its spec to the documents of its result.
+
+Imports `artefacts`.
+"""

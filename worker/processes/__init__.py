@@ -1,1 +1,4 @@
-"""Processes: whether they live, their memory and threads, how they start, stop and wait."""
+"""Processes: whether they live, their memory and threads, how they start, stop and wait.
+
+Imports `settings`.
+"""

@@ -1,1 +1,4 @@
-"""Celery and its broker: how messages about jobs arrive, and what they start."""
+"""Celery and its broker: how messages about jobs arrive, and what they start.
+
+Imports `run_job` and what is below it.
+"""
