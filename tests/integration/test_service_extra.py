@@ -1,4 +1,4 @@
-"""The API needs the `service` extra and nothing else: no numpy, no torch, no worker's libraries."""
+"""The API needs the `service` extra and nothing else, and the command line not even that."""
 
 import os
 import shutil
@@ -75,6 +75,14 @@ def can_import(python: Path, module: str) -> bool:
     return subprocess.run([python, "-c", code], timeout=START_SECONDS).returncode == 0
 
 
+def run_vnce(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line, which is there without the extras of what computes."""
+    command = [python.with_name("vnce"), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=START_SECONDS, check=False
+    )
+
+
 def wait_until_alive(client: httpx.Client) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
@@ -90,6 +98,12 @@ def wait_until_alive(client: httpx.Client) -> None:
 def test_api_takes_an_upload_and_a_job_where_nothing_can_compute(python: Path, url: str) -> None:
     # One test, since the environment takes long to make.
     assert [module for module in ABSENT if can_import(python, module)] == []
+    commands = run_vnce(python, "--help")
+    assert commands.returncode == 0
+    assert "vnce fit" in commands.stdout
+    refused = run_vnce(python, "fit", str(ROOT / "worker" / "data" / "sachs.csv"), "--out", "never")
+    assert refused.returncode == 1
+    assert "pip install 'vnce[worker]'" in refused.stderr
     rows = "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))
     with httpx.Client(base_url=url, timeout=START_SECONDS, trust_env=False) as client:
         wait_until_alive(client)

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 
 import worker
-from worker.artefacts.ground_truth import adjacency, moral_graph, pair
+from worker.artefacts.exports.roc import adjacency
+from worker.artefacts.ground_truth import moral_graph, pair
 
 DATA = Path(worker.__file__).parent / "data"
 

@@ -25,8 +25,8 @@ from vnce_engine import (
     TruncatedGaussianVNCE,
 )
 from vnce_engine.inference.metrics import EdgeROC
-from worker.artefacts.exports.roc import roc_curves
-from worker.artefacts.ground_truth import Pair, adjacency
+from worker.artefacts.exports.roc import adjacency, roc_curves
+from worker.artefacts.ground_truth import Pair
 
 Estimator = (
     GaussianNCE

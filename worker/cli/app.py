@@ -1,6 +1,7 @@
 """The commands of `vnce` put together, and what becomes of their errors."""
 
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -48,6 +49,12 @@ class Commands(TyperGroup):
         except KeySecretError as error:
             print_error(str(error))
             code = ExitCode.FAILED
+        except ModuleNotFoundError as error:
+            print_error(
+                f"This command needs the library {error.name}, which is not installed here: "
+                "pip install 'vnce[worker]'."
+            )
+            code = ExitCode.FAILED
         except KeyboardInterrupt:
             print_error("cancelled")
             code = ExitCode.CANCELLED
@@ -72,6 +79,25 @@ app = typer.Typer(
     unreadable input, or a model that does not fit the data; 3 a result that had not converged;
     4 cancelled.""",
 )
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"vnce {version('vnce')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and end."
+        ),
+    ] = False,
+) -> None:
+    """Take what comes before a command; typer needs a function for it."""
+
 
 _HERE = "On this machine"
 _SERVICE = "With a running service"

@@ -13,9 +13,9 @@ from service.results.outcome import Artefact, Outcome
 from service.results.scoring_result import ScoringResult
 from service.results.vocabulary import Figure
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.exports.roc import roc_artefacts, roc_curves, score_documents
+from worker.artefacts.exports.roc import adjacency, roc_artefacts, roc_curves, score_documents
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
-from worker.artefacts.ground_truth import adjacency, pair
+from worker.artefacts.ground_truth import pair
 from worker.jobs.estimation import OnStep
 from worker.jobs.failures import FitCancelledError
 from worker.jobs.versions import versions

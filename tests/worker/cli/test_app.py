@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,10 @@ def test_help_of_each_command_ends_with_an_example(vnce: Vnce, command: list[str
     result = vnce(*command, "--help")
     assert result.exit_code == 0
     assert f"vnce {' '.join(command)}" in result.output.split("Example")[-1]
+
+
+def test_the_version_is_that_of_the_package(vnce: Vnce) -> None:
+    assert vnce("--version").stdout.strip() == f"vnce {version('vnce')}"
 
 
 def test_help_loads_neither_torch_nor_matplotlib_nor_a_server() -> None:

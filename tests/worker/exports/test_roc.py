@@ -3,8 +3,13 @@ import json
 import numpy as np
 
 from service.results.vocabulary import EdgeScore
-from worker.artefacts.exports.roc import NO_TRUTH, roc_artefacts, roc_curves, score_documents
-from worker.artefacts.ground_truth import adjacency
+from worker.artefacts.exports.roc import (
+    NO_TRUTH,
+    adjacency,
+    roc_artefacts,
+    roc_curves,
+    score_documents,
+)
 
 # Three variables; K_ab = 0.5 is the one true edge, K_ac = -0.8 a strong false one.
 PRECISION = np.array([[1.0, 0.5, -0.8], [0.5, 1.0, 0.1], [-0.8, 0.1, 4.0]])

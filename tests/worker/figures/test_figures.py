@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 
 from service.results.edges import Edge
 from vnce_engine.inference.metrics import edge_roc
+from worker.artefacts.exports.roc import adjacency
 from worker.artefacts.figures.circle import Circle
 from worker.artefacts.figures.drawing import FONT_POINTS, NEGATIVE, POSITIVE, label
 from worker.artefacts.figures.heatmap import heatmap_svg
 from worker.artefacts.figures.network import network_svg
 from worker.artefacts.figures.objective import draw_objective, objective_svg
 from worker.artefacts.figures.roc import roc_svg
-from worker.artefacts.ground_truth import Pair, adjacency
+from worker.artefacts.ground_truth import Pair
 
 MEASURE = "partial correlation"
 UNICODE_NAMES = ["体重（キログラム）", "🐧 penguin", "$\\alpha$", "x<y&z", "\x07bell", "العربية"]

@@ -1,6 +1,6 @@
 """How well an estimate ranks the edges of a true graph, under every score."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,20 @@ from service.results.schemas import RocRead, ScoreRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference import metrics
 from vnce_engine.inference.metrics import EdgeROC
+from worker.artefacts.ground_truth import Pair
 
 NO_TRUTH = "no ground truth was attached to the data set when the job was submitted"
+
+
+def adjacency(names: Sequence[str], truth: Iterable[Pair]) -> NDArray[np.bool_]:
+    """Return the symmetric adjacency matrix (d, d) among `names`; other pairs are left out."""
+    index = {name: i for i, name in enumerate(names)}
+    matrix = np.zeros((len(names), len(names)), dtype=np.bool_)
+    for one, other in truth:
+        if one in index and other in index:
+            i, j = index[one], index[other]
+            matrix[i, j] = matrix[j, i] = True
+    return matrix
 
 
 def roc_curves(
