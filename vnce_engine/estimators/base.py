@@ -3,7 +3,8 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Self
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,16 +36,18 @@ FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
+# Parameters are fields, declared once and inherited; equality and repr stay scikit-learn's.
+@dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A network from a table; subclasses say how it is estimated."""
 
     # Whether the model's support is all of ℝ in every column, and not [0, ∞).
     _may_be_negative = False
 
-    column_transform: str
-    random_state: RandomState
-    min_observed: int | None
-    edge_threshold: float
+    column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none"
+    random_state: RandomState = 0
+    min_observed: int | None = None
+    edge_threshold: float = 0.1
 
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with its missing cells filled by the fitted model, on X's own scale.

@@ -2,8 +2,9 @@
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,15 +45,17 @@ _SMALLEST = math.ulp(0.0)
 _LINEAR_SHARE = 0.2
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComparatorEstimator(NetworkEstimator):
     """A truncated Gaussian network, estimated by other means than telling data from noise."""
 
     # Of the objective, where rows are too few to bound it.
     _growth = Growth.LOGARITHMIC
 
-    linear: str
-    penalty: float | None
+    linear: Literal["auto", "zero", "free"] = "auto"
+    penalty: float | None = None
     penalty_kind: str
+    max_iter: int | None = None
 
     def fit(
         self,
@@ -113,7 +116,8 @@ class ComparatorEstimator(NetworkEstimator):
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         X, rng = scaled.to_array(), np.random.default_rng(seed)
         fit: ComparatorFit | None = None
-        linear, evidence = self.linear, None
+        linear: str = self.linear
+        evidence: LinearEvidence | None = None
         if linear == "auto":
             try:
                 # Of a stream of its own, so that a fit has the draws of one that was told.

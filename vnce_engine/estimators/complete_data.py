@@ -1,6 +1,7 @@
 """Estimators that know complete tables only: pseudo-likelihood and score matching."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,6 @@ from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
 from vnce_engine.baselines.score_matching import JudgedScoreMatching, ScoreMatching, Weight
 from vnce_engine.data.observations import Observations
-from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.penalties.boundedness import Growth
 from vnce_engine.penalties.penalty import PenaltyKind
@@ -38,10 +38,11 @@ _MESSAGES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _CompletedEstimator(ComparatorEstimator):
-    imputation: str
-    max_iter: int | None
-    tol: float
+    imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs"
+    penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive"
+    tol: float = 3e-3
 
     @abstractmethod
     def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
@@ -81,7 +82,7 @@ class _CompletedEstimator(ComparatorEstimator):
 
     def _fitted_rows(self, observations: Observations) -> Observations:
         # A strength counts for so many rows as there are, and k0 is theirs.
-        if self.imputation == Completion.DROP:
+        if Completion(self.imputation) is Completion.DROP:
             return complete_rows(observations)
         return observations
 
@@ -89,11 +90,12 @@ class _CompletedEstimator(ComparatorEstimator):
         return _MESSAGES[status]
 
     def _missing_warning(self, num_missing: int) -> FitWarning:
-        if self.imputation == Completion.GIBBS:
+        if Completion(self.imputation) is Completion.GIBBS:
             return super()._missing_warning(num_missing)
         return not_modelled(self.imputation, num_missing)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
     """Truncated Gaussian network by maximum pseudo-likelihood (Besag, 1975).
 
@@ -114,7 +116,7 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         Applied to observed cells; K and h are those of the transformed columns.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows.
-    penalty_kind : "adaptive", "ridge" or "l1"
+    penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
         As of `TruncatedGaussianVNCE`; "l1" gives exact zeros.
     max_iter : int or None
         Rounds of imputation at most, 100 if None.
@@ -131,35 +133,11 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
     The attributes are those of `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
     """
 
-    def __init__(
-        self,
-        *,
-        imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
-        linear: Literal["auto", "zero", "free"] = "auto",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | None = None,
-        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
-        max_iter: int | None = None,
-        tol: float = 3e-3,
-        random_state: RandomState = 0,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-    ) -> None:
-        self.imputation = imputation
-        self.linear = linear
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
-
     def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:
         return PseudoLikelihood.of(rows, centre)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianScoreMatching(_CompletedEstimator):
     """Truncated Gaussian network by generalised score matching (Yu, Drton and Shojaie, 2019).
 
@@ -175,32 +153,7 @@ class TruncatedGaussianScoreMatching(_CompletedEstimator):
 
     _growth = Growth.LINEAR
 
-    def __init__(
-        self,
-        *,
-        imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs",
-        weight: Literal["capped", "square"] = "capped",
-        linear: Literal["auto", "zero", "free"] = "auto",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | None = None,
-        penalty_kind: Literal["adaptive", "ridge", "l1"] = "adaptive",
-        max_iter: int | None = None,
-        tol: float = 3e-3,
-        random_state: RandomState = 0,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-    ) -> None:
-        self.imputation = imputation
-        self.weight = weight
-        self.linear = linear
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
+    weight: Literal["capped", "square"] = "capped"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from vnce_engine.contrastive.problem import NOISE_SCALES
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.inference.result import Stability
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.runtime.checks import (
@@ -29,24 +30,24 @@ _MOST_NOISE, _MOST_SUBSAMPLES = 10_000, 100_000
 _SMALLEST_THRESHOLD = 0.6
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ContrastiveEstimator(NetworkEstimator):
     """A network told from noise; subclasses say of which model, and what of missing cells."""
 
-    penalty: float | str | None
-    penalty_kind: str
-    penalties: Sequence[float] | None
-    selection: str
-    ebic_gamma: float
-    n_subsamples: int
-    inclusion_threshold: float
-    max_false_edges: float
-    noise_ratio: int
-    noise_scale: float
-    noise_draws: str
-    max_iter: int | None
-    tol: float
-    device: str
-    stability_: Stability | None
+    penalty: float | Literal["auto"] | None = "auto"
+    penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto"
+    penalties: Sequence[float] | None = None
+    selection: Literal["held-out", "ebic", "stability"] = "held-out"
+    ebic_gamma: float = 0.5
+    n_subsamples: int = 100
+    inclusion_threshold: float = 0.75
+    max_false_edges: float = 2.0
+    noise_ratio: int = 10
+    noise_scale: float = 1.0
+    noise_draws: Literal["sobol", "random"] = "sobol"
+    max_iter: int | None = None
+    tol: float = 3e-3
+    device: Literal["auto", "cpu", "cuda"] = "cpu"
 
     def _options(self) -> FitOptions:
         return FitOptions(
@@ -97,9 +98,10 @@ class ContrastiveEstimator(NetworkEstimator):
                 f"`n_subsamples` must be an even number from 2 to {_MOST_SUBSAMPLES}, got "
                 f"{shown(self.n_subsamples)}"
             )
-        if self.selection == Selection.HELD_OUT:
+        selection = Selection(self.selection)
+        if selection is Selection.HELD_OUT:
             return
-        if self.penalty_kind != PenaltyKind.L1:
+        if self.penalty_kind != "l1":
             raise ValueError(
                 f"`selection={self.selection!r}` needs `penalty_kind='l1'`, whose zeros make a "
                 f"graph, got {self.penalty_kind!r}"
@@ -108,7 +110,7 @@ class ContrastiveEstimator(NetworkEstimator):
             raise ValueError(
                 f"`selection={self.selection!r}` needs `penalty='auto'`, got {self.penalty!r}"
             )
-        if self.selection == Selection.STABILITY and not has_bound(
+        if selection is Selection.STABILITY and not has_bound(
             self.inclusion_threshold, self.n_subsamples // 2
         ):
             raise ValueError(

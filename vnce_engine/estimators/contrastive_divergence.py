@@ -1,6 +1,7 @@
 """Contrastive divergence, plain and persistent."""
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from vnce_engine.baselines.stochastic import (
     StochasticOptions,
     fit_by_stochastic_gradient,
 )
-from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.runtime.checks import check_count, check_number, shown
 from vnce_engine.runtime.progress import Progress
@@ -28,6 +28,7 @@ _MESSAGES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianCD(ComparatorEstimator):
     """Truncated Gaussian network by contrastive divergence (Hinton, 2002; Tieleman, 2008).
 
@@ -67,32 +68,10 @@ class TruncatedGaussianCD(ComparatorEstimator):
     of the gradient in each step.
     """
 
-    def __init__(
-        self,
-        *,
-        persistent: bool = True,
-        num_sweeps: int = 1,
-        step_size: float = 0.1,
-        linear: Literal["auto", "zero", "free"] = "auto",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | None = None,
-        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
-        max_iter: int | None = None,
-        random_state: RandomState = 0,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-    ) -> None:
-        self.persistent = persistent
-        self.num_sweeps = num_sweeps
-        self.step_size = step_size
-        self.linear = linear
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
+    persistent: bool = True
+    num_sweeps: int = 1
+    step_size: float = 0.1
+    penalty_kind: Literal["adaptive", "ridge"] = "adaptive"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

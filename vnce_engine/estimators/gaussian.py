@@ -1,7 +1,7 @@
 """Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Self
 
@@ -14,7 +14,6 @@ from torch import Tensor
 from vnce_engine.baselines.filling import Imputation, fit_filled
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
-from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.estimators.scores import likelihood_score
 from vnce_engine.inference.gaussian_imputation import impute_normal
@@ -27,10 +26,13 @@ from vnce_engine.runtime.progress import OnStep
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _GaussianEstimator(ContrastiveEstimator):
     """A Gaussian network, fitted by telling data from Gaussian noise."""
 
     _may_be_negative = True
+
+    tol: float = 1e-5
 
     def impute(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return X with its missing cells at their mean given the observed ones of their row.
@@ -88,6 +90,7 @@ class _GaussianEstimator(ContrastiveEstimator):
         """Fit to observations."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianVNCE(_GaussianEstimator):
     """Gaussian network from a table with holes, by variational NCE with the exact posterior.
 
@@ -137,47 +140,6 @@ class GaussianVNCE(_GaussianEstimator):
     Source: Rhodes and Gutmann (2019), Theorem 1, on a model whose posterior is known.
     """
 
-    def __init__(
-        self,
-        *,
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
-        penalties: Sequence[float] | None = None,
-        selection: Literal["held-out", "ebic", "stability"] = "held-out",
-        ebic_gamma: float = 0.5,
-        n_subsamples: int = 100,
-        inclusion_threshold: float = 0.75,
-        max_false_edges: float = 2.0,
-        noise_ratio: int = 10,
-        noise_scale: float = 1.0,
-        noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = 0,
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-        device: Literal["auto", "cpu", "cuda"] = "cpu",
-    ) -> None:
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.penalties = penalties
-        self.selection = selection
-        self.ebic_gamma = ebic_gamma
-        self.n_subsamples = n_subsamples
-        self.inclusion_threshold = inclusion_threshold
-        self.max_false_edges = max_false_edges
-        self.noise_ratio = noise_ratio
-        self.noise_scale = noise_scale
-        self.noise_draws = noise_draws
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
-        self.device = device
-
     def _estimate(
         self,
         observations: Observations,
@@ -188,6 +150,7 @@ class GaussianVNCE(_GaussianEstimator):
         return fit_gaussian(observations, self._options(), seed, on_step, journal)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianNCE(_GaussianEstimator):
     """Gaussian network by plain NCE, missing cells filled or dropped beforehand.
 
@@ -201,48 +164,7 @@ class GaussianNCE(_GaussianEstimator):
     All other parameters and the attributes are those of `GaussianVNCE`.
     """
 
-    def __init__(
-        self,
-        *,
-        imputation: Literal["mean", "zero", "drop"] = "mean",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
-        penalties: Sequence[float] | None = None,
-        selection: Literal["held-out", "ebic", "stability"] = "held-out",
-        ebic_gamma: float = 0.5,
-        n_subsamples: int = 100,
-        inclusion_threshold: float = 0.75,
-        max_false_edges: float = 2.0,
-        noise_ratio: int = 10,
-        noise_scale: float = 1.0,
-        noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = 0,
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-        device: Literal["auto", "cpu", "cuda"] = "cpu",
-    ) -> None:
-        self.imputation = imputation
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.penalties = penalties
-        self.selection = selection
-        self.ebic_gamma = ebic_gamma
-        self.n_subsamples = n_subsamples
-        self.inclusion_threshold = inclusion_threshold
-        self.max_false_edges = max_false_edges
-        self.noise_ratio = noise_ratio
-        self.noise_scale = noise_scale
-        self.noise_draws = noise_draws
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
-        self.device = device
+    imputation: Literal["mean", "zero", "drop"] = "mean"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -25,7 +25,7 @@ from vnce_engine.baselines.result import ComparatorFit, Shrinkage, present
 from vnce_engine.baselines.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
-from vnce_engine.estimators.base import NetworkEstimator, RandomState
+from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.scores import likelihood_score
 from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.gaussian_imputation import impute_normal
@@ -67,10 +67,13 @@ class _Fit:
     choice: LassoChoice | None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianComparator(NetworkEstimator):
     """A Gaussian network with a mean, `mean_`."""
 
     _may_be_negative = True
+
+    max_iter: int | None = None
 
     def fit(
         self,
@@ -127,6 +130,7 @@ class GaussianComparator(NetworkEstimator):
         """Return the fit, and set `mean_`."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianEM(GaussianComparator):
     """Gaussian network from a table with holes, by maximum likelihood (EM), sparse on request.
 
@@ -173,26 +177,9 @@ class GaussianEM(GaussianComparator):
     log likelihood of held-out rows, nats a row. `selection_` calls them "ebic" and "held-out".
     """
 
-    def __init__(
-        self,
-        *,
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | Literal["ebic", "cv"] | None = None,
-        ebic_gamma: float = 0.5,
-        max_iter: int | None = None,
-        tol: float = 1e-7,
-        random_state: RandomState = 0,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-    ) -> None:
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.ebic_gamma = ebic_gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
+    penalty: float | Literal["ebic", "cv"] | None = None
+    ebic_gamma: float = 0.5
+    tol: float = 1e-7
 
     def _check_parameters(self) -> None:
         is_rule = isinstance(self.penalty, str) and self.penalty in _SELECTIONS

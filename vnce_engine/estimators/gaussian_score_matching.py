@@ -1,7 +1,7 @@
 """Gaussian network by marginal score matching."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -24,7 +24,6 @@ from vnce_engine.baselines.result import (
 )
 from vnce_engine.baselines.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
-from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.gaussian_em import GaussianComparator
 from vnce_engine.inference.diagnostics import grid_end_warnings
 from vnce_engine.inference.result import FitResult, PenaltyStep
@@ -62,6 +61,7 @@ _MESSAGES = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianScoreMatching(GaussianComparator):
     """Gaussian network from a table with holes, by marginal score matching.
 
@@ -100,24 +100,8 @@ class GaussianScoreMatching(GaussianComparator):
     "cv" `penalty_path_` has the strengths that were tried, and `selection_` is "held-out".
     """
 
-    def __init__(
-        self,
-        *,
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | Literal["cv"] | None = None,
-        max_iter: int | None = None,
-        tol: float = 1e-5,
-        random_state: RandomState = 0,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-    ) -> None:
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
+    penalty: float | Literal["cv"] | None = None
+    tol: float = 1e-5
 
     def _check_parameters(self) -> None:
         is_rule = isinstance(self.penalty, str) and self.penalty == "cv"

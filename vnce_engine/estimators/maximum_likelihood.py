@@ -1,5 +1,6 @@
 """Monte Carlo maximum likelihood."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from vnce_engine.baselines.natural import NaturalOptions, fit_by_natural_gradient
@@ -9,7 +10,6 @@ from vnce_engine.baselines.stochastic import (
     StochasticOptions,
     fit_by_stochastic_gradient,
 )
-from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.runtime.checks import check_choice, check_count, check_number
 from vnce_engine.runtime.progress import Progress
@@ -29,6 +29,7 @@ _MESSAGES = {
 _STOCHASTIC_MESSAGE = "All epochs were done. Stochastic gradients have no rule by which to stop."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianMLE(ComparatorEstimator):
     """Truncated Gaussian network by maximum likelihood, its gradient from Gibbs samples.
 
@@ -78,38 +79,13 @@ class TruncatedGaussianMLE(ComparatorEstimator):
     ("natural"), or the squared length of the gradient ("stochastic").
     """
 
-    def __init__(
-        self,
-        *,
-        method: Literal["natural", "stochastic"] = "natural",
-        linear: Literal["auto", "zero", "free"] = "auto",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | None = None,
-        penalty_kind: Literal["adaptive", "ridge"] = "adaptive",
-        max_iter: int | None = None,
-        tol: float = 0.5,
-        step_size: float = 0.1,
-        n_draws: int = 5,
-        burn_in: int = 100,
-        thinning: int = 10,
-        random_state: RandomState = 0,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-    ) -> None:
-        self.method = method
-        self.linear = linear
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.max_iter = max_iter
-        self.tol = tol
-        self.step_size = step_size
-        self.n_draws = n_draws
-        self.burn_in = burn_in
-        self.thinning = thinning
-        self.random_state = random_state
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
+    method: Literal["natural", "stochastic"] = "natural"
+    penalty_kind: Literal["adaptive", "ridge"] = "adaptive"
+    tol: float = 0.5
+    step_size: float = 0.1
+    n_draws: int = 5
+    burn_in: int = 100
+    thinning: int = 10
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -1,7 +1,6 @@
 """VNCE and NCE of the truncated Gaussian."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, Self
 
@@ -11,7 +10,6 @@ from vnce_engine.baselines.filling import Imputation, fit_filled
 from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS
 from vnce_engine.data.columns import refuse_zeros
 from vnce_engine.data.observations import Observations
-from vnce_engine.estimators.base import RandomState
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.fit import AUTO, FitOptions, fit
@@ -21,10 +19,11 @@ from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianEstimator(ContrastiveEstimator):
     """A truncated Gaussian network, fitted by telling data from noise."""
 
-    linear: str
+    linear: Literal["auto", "free", "zero"] = "auto"
 
     def _options(self) -> FitOptions:
         return replace(super()._options(), linear=self.linear)
@@ -34,6 +33,7 @@ class TruncatedGaussianEstimator(ContrastiveEstimator):
         super()._check_parameters()
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     """Truncated Gaussian network from a table with holes, by variational NCE.
 
@@ -136,50 +136,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         last round or iteration, in units of the column's root mean square.
     """
 
-    def __init__(
-        self,
-        *,
-        linear: Literal["auto", "free", "zero"] = "auto",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
-        penalties: Sequence[float] | None = None,
-        selection: Literal["held-out", "ebic", "stability"] = "held-out",
-        ebic_gamma: float = 0.5,
-        n_subsamples: int = 100,
-        inclusion_threshold: float = 0.75,
-        max_false_edges: float = 2.0,
-        noise_ratio: int = 10,
-        noise_scale: float = 1.0,
-        noise_draws: Literal["sobol", "random"] = "sobol",
-        preset: Literal["default", "paper"] = "default",
-        random_state: RandomState = 0,
-        max_iter: int | None = None,
-        tol: float = 3e-3,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-        device: Literal["auto", "cpu", "cuda"] = "cpu",
-    ) -> None:
-        self.linear = linear
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.penalties = penalties
-        self.selection = selection
-        self.ebic_gamma = ebic_gamma
-        self.n_subsamples = n_subsamples
-        self.inclusion_threshold = inclusion_threshold
-        self.max_false_edges = max_false_edges
-        self.noise_ratio = noise_ratio
-        self.noise_scale = noise_scale
-        self.noise_draws = noise_draws
-        self.preset = preset
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
-        self.device = device
+    preset: Literal["default", "paper"] = "default"
 
     def fit(
         self,
@@ -236,6 +193,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         return fit_by_papers_recipe(observations, options, seed, on_step, journal)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianNCE(TruncatedGaussianEstimator):
     """Truncated Gaussian network by plain NCE, missing cells filled or dropped beforehand.
 
@@ -250,50 +208,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
     All other parameters and the attributes are those of `TruncatedGaussianVNCE`.
     """
 
-    def __init__(
-        self,
-        *,
-        imputation: Literal["mean", "zero", "noise", "drop"] = "mean",
-        linear: Literal["auto", "free", "zero"] = "auto",
-        column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none",
-        penalty: float | Literal["auto"] | None = "auto",
-        penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto",
-        penalties: Sequence[float] | None = None,
-        selection: Literal["held-out", "ebic", "stability"] = "held-out",
-        ebic_gamma: float = 0.5,
-        n_subsamples: int = 100,
-        inclusion_threshold: float = 0.75,
-        max_false_edges: float = 2.0,
-        noise_ratio: int = 10,
-        noise_scale: float = 1.0,
-        noise_draws: Literal["sobol", "random"] = "sobol",
-        random_state: RandomState = 0,
-        max_iter: int | None = None,
-        tol: float = 3e-3,
-        min_observed: int | None = None,
-        edge_threshold: float = 0.1,
-        device: Literal["auto", "cpu", "cuda"] = "cpu",
-    ) -> None:
-        self.imputation = imputation
-        self.linear = linear
-        self.column_transform = column_transform
-        self.penalty = penalty
-        self.penalty_kind = penalty_kind
-        self.penalties = penalties
-        self.selection = selection
-        self.ebic_gamma = ebic_gamma
-        self.n_subsamples = n_subsamples
-        self.inclusion_threshold = inclusion_threshold
-        self.max_false_edges = max_false_edges
-        self.noise_ratio = noise_ratio
-        self.noise_scale = noise_scale
-        self.noise_draws = noise_draws
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
-        self.min_observed = min_observed
-        self.edge_threshold = edge_threshold
-        self.device = device
+    imputation: Literal["mean", "zero", "noise", "drop"] = "mean"
 
     def fit(
         self,
