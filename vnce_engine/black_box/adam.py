@@ -8,9 +8,6 @@ from torch import Tensor
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
 from vnce_engine.runtime.reports import FitStep
 
-_DECAY = (0.9, 0.999)
-_TINY = 1e-8
-
 # Takes parameters and the numbers of the batch's rows; returns what is to be raised.
 BatchObjective = Callable[[Tensor, Tensor], Tensor]
 
@@ -29,20 +26,15 @@ def adam_epochs(
 
     Source: Kingma and Ba (2015), arXiv:1412.6980.
     """
-    parameters = start.clone()
-    first, second = torch.zeros_like(start), torch.zeros_like(start)
-    count = 0
+    parameters = start.clone().requires_grad_(True)
+    optimiser = torch.optim.Adam([parameters], lr=step_size, maximize=True)
     for _ in range(num_epochs):
         for batch in torch.randperm(num_rows, generator=generator).split(batch_size):
-            count += 1
-            leaf = parameters.detach().requires_grad_(True)
-            (gradient,) = torch.autograd.grad(objective(leaf, batch.to(start.device)), leaf)
-            first.mul_(_DECAY[0]).add_(gradient, alpha=1 - _DECAY[0])
-            second.mul_(_DECAY[1]).addcmul_(gradient, gradient, value=1 - _DECAY[1])
-            mean = first / (1 - _DECAY[0] ** count)
-            spread = (second / (1 - _DECAY[1] ** count)).sqrt()
-            parameters = parameters + step_size * mean / (spread + _TINY)
-        yield parameters
+            (parameters.grad,) = torch.autograd.grad(
+                objective(parameters, batch.to(start.device)), parameters
+            )
+            optimiser.step()
+        yield parameters.detach().clone()
 
 
 def raise_by_adam(
