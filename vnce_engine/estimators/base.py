@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -30,6 +30,8 @@ from vnce_engine.inference.imputation import impute
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
 from vnce_engine.inference.result import Edge, FitResult
 from vnce_engine.runtime.checks import check_choice, check_count, is_whole, shown
+from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.progress import OnStep
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
@@ -89,8 +91,26 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"No observed value in data passed to X in {type(self).__name__}")
         return Transform(self.column_transform_).forward(table)
 
-    def _fit(self, X: ArrayLike, estimate: Callable[[Observations, int], FitResult]) -> Self:
-        """Read and check X, and have `estimate` fit the transformed observations, with a seed."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        on_step: OnStep | None = None,
+        journal: Journal | None = None,
+    ) -> Self:
+        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
+
+        Truncated Gaussians are of non-negative numbers. `y` is ignored. `on_step` is called with a
+        `FitStep` after every step, or every few hundred milliseconds of work; returning True
+        cancels, and `status_` says so. A step's `journal` holds what has been done: store
+        `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
+        `vnce_engine.runtime.journal`. The same table, parameters and int for `random_state` then go
+        on from there: VNCE and NCE to as near to the same optimum, all others and the paper's
+        recipe to the same last bit.
+
+        Raises `ValueError` naming the parameter or the columns that do not fit.
+        """
         if self.min_observed is not None:
             check_count("min_observed", self.min_observed)
         self._check_parameters()
@@ -112,10 +132,20 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         # A fit of a long table has other uses for the memory.
         del table, transformed
-        result = estimate(observations, _seed(self.random_state))
+        result = self._estimate(observations, _seed(self.random_state), on_step, journal)
         self._present(result, observations, warnings)
         self.column_transform_ = str(transform)
         return self
+
+    @abstractmethod
+    def _estimate(
+        self,
+        observations: Observations,
+        seed: int,
+        on_step: OnStep | None,
+        journal: Journal | None,
+    ) -> FitResult:
+        """Fit to the transformed observations."""
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
         """Return X as a table (n, d), NaN where missing."""

@@ -4,10 +4,10 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.baselines.linear_choice import (
@@ -56,26 +56,6 @@ class ComparatorEstimator(NetworkEstimator):
     penalty: float | None = None
     penalty_kind: str
     max_iter: int | None = None
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        on_step: OnStep | None = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
-
-        `y` is ignored. `on_step` is called with a `FitStep` after every step; returning True
-        cancels, and `status_` says so. A step's `journal` holds what has been done: store
-        `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
-        `vnce_engine.runtime.journal`. The same table, parameters and int for `random_state` then go
-        on from there, to the same estimates to the last bit.
-
-        Raises `ValueError` naming the parameter or the columns that do not fit.
-        """
-        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
     @abstractmethod
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:

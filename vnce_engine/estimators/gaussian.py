@@ -1,22 +1,15 @@
 """Gaussian networks of tables on all of R^d, by scikit-learn's conventions."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Self
+from typing import Literal
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from vnce_engine.baselines.filling import Imputation, fit_filled
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.transforms import Transform
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
-from vnce_engine.estimators.scores import likelihood_score
-from vnce_engine.inference.gaussian_imputation import impute_normal
+from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.gaussian_fit import fit_gaussian
 from vnce_engine.runtime.checks import check_choice
@@ -27,67 +20,16 @@ _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _GaussianEstimator(ContrastiveEstimator):
+class _GaussianEstimator(GaussianDensity, ContrastiveEstimator):
     """A Gaussian network, fitted by telling data from Gaussian noise."""
 
-    _may_be_negative = True
-
     tol: float = 1e-5
-
-    def impute(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return X with its missing cells at their mean given the observed ones of their row.
-
-        On X's own scale, where negative values of a transformed column stand for 0; observed cells
-        stay the same to the last bit.
-        """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
-        model = self._result.model
-        transform = Transform(self.column_transform_)
-        return impute_normal(self._mean(), model.precision, table, transform)
-
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean log density of the observed cells of X's rows, in nats a row.
-
-        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
-        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
-        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
-        fits with another `column_transform` are not to be compared by it. `y` is ignored.
-        """
-        check_is_fitted(self)
-        return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
 
     def _mean(self) -> Tensor:
         """Return K⁻¹ h (d,)."""
         model = self._result.model
         factor = torch.linalg.cholesky(model.precision)
         return torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        on_step: OnStep | None = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
-
-        `y` is ignored. `on_step` and `journal` are those of `TruncatedGaussianVNCE.fit`.
-
-        Raises `ValueError` naming the parameter or the columns that do not fit.
-        """
-        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
-
-    @abstractmethod
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        journal: Journal | None,
-    ) -> FitResult:
-        """Fit to observations."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,15 +1,12 @@
 """Gaussian network by EM, and the graphical lasso on its covariance."""
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.baselines.gaussian_em import GaussianFit, fit_gaussian
@@ -24,11 +21,8 @@ from vnce_engine.baselines.penalised_em import PenalisedPath
 from vnce_engine.baselines.result import ComparatorFit, Shrinkage, present
 from vnce_engine.baselines.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.transforms import Transform
-from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.estimators.scores import likelihood_score
+from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
-from vnce_engine.inference.gaussian_imputation import impute_normal
 from vnce_engine.inference.result import FitResult
 from vnce_engine.penalties.boundedness import few_rows, unbounded
 from vnce_engine.penalties.penalty import PenaltyKind
@@ -68,66 +62,13 @@ class _Fit:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GaussianComparator(NetworkEstimator):
+class GaussianComparator(GaussianDensity):
     """A Gaussian network with a mean, `mean_`."""
-
-    _may_be_negative = True
 
     max_iter: int | None = None
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        on_step: OnStep | None = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
-
-        `y` is ignored. `on_step` is called with a `FitStep` after every iteration; returning True
-        cancels. Come back to an interrupted fit of the same table, parameters and int for
-        `random_state` with `journal=Journal.load(stored)`, of `vnce_engine.runtime.journal`, where
-        `stored` is a step's `step.journal.dump()`: it goes on from there, to the same last bit.
-
-        Raises `ValueError` naming the parameter or the columns that do not fit.
-        """
-        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
-
-    def impute(self, X: ArrayLike) -> FloatArray:
-        """Return X with missing cells at their mean given the observed cells of their row.
-
-        On X's own scale, where negative values of a transformed column stand for 0; observed cells
-        stay the same to the last bit.
-        """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
-        mean = torch.from_numpy(self.mean_)
-        return impute_normal(
-            mean, self._result.model.precision, table, Transform(self.column_transform_)
-        )
-
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean log density of the observed cells of X's rows, in nats a row.
-
-        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
-        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
-        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
-        fits with another `column_transform` are not to be compared by it. `y` is ignored.
-        """
-        check_is_fitted(self)
-        mean = torch.from_numpy(self.mean_)
-        return likelihood_score(mean, self._result.model.precision, self._transformed(X))
-
-    @abstractmethod
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        journal: Journal | None,
-    ) -> FitResult:
-        """Return the fit, and set `mean_`."""
+    def _mean(self) -> Tensor:
+        return torch.from_numpy(self.mean_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

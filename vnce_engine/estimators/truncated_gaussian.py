@@ -1,10 +1,7 @@
 """VNCE and NCE of the truncated Gaussian."""
 
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal, Self
-
-from numpy.typing import ArrayLike
+from typing import Literal
 
 from vnce_engine.baselines.filling import Imputation, fit_filled
 from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS
@@ -138,26 +135,6 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
 
     preset: Literal["default", "paper"] = "default"
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        on_step: OnStep | None = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit to X (n, d), an array or data frame of non-negative numbers, NaN where missing.
-
-        `y` is ignored. `on_step` is called with a `FitStep` every few hundred milliseconds of work;
-        returning True cancels, and `status_` says so. A step's `journal` holds what has been done:
-        store `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
-        `vnce_engine.runtime.journal`. The same table, parameters and int for `random_state` then go
-        on from there, to as near to the same optimum; the paper's recipe, to the same last bit.
-
-        Raises `ValueError` naming the parameter or the columns that do not fit.
-        """
-        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("preset", self.preset, ("default", "paper"))
@@ -209,17 +186,6 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
     """
 
     imputation: Literal["mean", "zero", "noise", "drop"] = "mean"
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        on_step: OnStep | None = None,
-        journal: Journal | None = None,
-    ) -> Self:
-        """Fit to X (n, d); see `TruncatedGaussianVNCE.fit`."""
-        return self._fit(X, partial(self._estimate, on_step=on_step, journal=journal))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -1,0 +1,47 @@
+"""What fitted Gaussians on all of R^d do with a table, exactly."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from vnce_engine.data.transforms import Transform
+from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.estimators.scores import likelihood_score
+from vnce_engine.inference.gaussian_imputation import impute_normal
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GaussianDensity(NetworkEstimator):
+    """A network whose model is a Gaussian: cells may be negative, and are imputed exactly."""
+
+    _may_be_negative = True
+
+    def impute(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return X with its missing cells at their mean given the observed ones of their row.
+
+        On X's own scale, where negative values of a transformed column stand for 0; observed cells
+        stay the same to the last bit.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        transform = Transform(self.column_transform_)
+        return impute_normal(self._mean(), self._result.model.precision, table, transform)
+
+    def score(self, X: ArrayLike, y: object = None) -> float:
+        """Return the mean log density of the observed cells of X's rows, in nats a row.
+
+        Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
+        better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian
+        with the fitted mean and K, its constant exact. On the scale of the transformed columns:
+        fits with another `column_transform` are not to be compared by it. `y` is ignored.
+        """
+        check_is_fitted(self)
+        return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
+
+    @abstractmethod
+    def _mean(self) -> Tensor:
+        """Return the mean (d,) of the fitted model."""
