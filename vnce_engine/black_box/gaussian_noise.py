@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vnce_engine.data.observations import group_patterns
+from vnce_engine.data.patterns import group_patterns
 from vnce_engine.runtime.checks import check_count, check_positive
 
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,15 +15,6 @@ from vnce_engine.runtime.checks import as_array
 MIN_ROWS = 6
 # Rows whose passing results are in memory at once.
 _PART_ROWS = 16_384
-
-
-class Pattern(NamedTuple):
-    """One missingness pattern and the rows that share it."""
-
-    observed: Tensor
-    """bool (d,)"""
-    rows: Tensor
-    """int64 (number of rows with this pattern,), ascending"""
 
 
 @dataclass(frozen=True)
@@ -113,19 +103,7 @@ class Observations:
         """Return the table again, with NaN where nothing was observed."""
         return np.where(self.observed.numpy(), self.values.numpy(), np.nan)
 
-    def patterns(self) -> list[Pattern]:
-        """Return the distinct rows of `observed`, each with the rows that share it."""
-        return group_patterns(self.observed)
-
     def num_pairwise(self) -> Tensor:
         """Return int64 (d, d): the number of rows in which both columns are observed."""
         indicator = self.observed.to(self.values.dtype)
         return (indicator.mT @ indicator).round().to(torch.int64)
-
-
-def group_patterns(observed: Tensor) -> list[Pattern]:
-    """Return the distinct rows of a bool (n, d) mask, each with the rows that share it."""
-    distinct, inverse = torch.unique(observed, dim=0, return_inverse=True)
-    rows = torch.argsort(inverse, stable=True)
-    counts = torch.bincount(inverse, minlength=distinct.shape[0]).tolist()
-    return [Pattern(p, r) for p, r in zip(distinct, rows.split(counts), strict=True)]

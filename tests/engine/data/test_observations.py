@@ -6,6 +6,7 @@ import torch
 
 from vnce_engine.data import observations as observations_module
 from vnce_engine.data.observations import Observations
+from vnce_engine.data.patterns import group_patterns
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_reading_does_not_share_memory_with_the_callers_array(table):
 
 
 def test_rows_are_grouped_by_their_pattern(table):
-    patterns = Observations.from_array(table).patterns()
+    patterns = group_patterns(Observations.from_array(table).observed)
 
     found = {tuple(p.observed.tolist()): p.rows.tolist() for p in patterns}
     assert found == {
@@ -58,7 +59,7 @@ def test_every_row_belongs_to_exactly_the_pattern_it_has(d):
     X = np.where(rng.random((60, d)) < 0.3, math.nan, 1.0)
     observations = Observations.from_array(X)
 
-    patterns = observations.patterns()
+    patterns = group_patterns(observations.observed)
 
     assert sorted(row for p in patterns for row in p.rows.tolist()) == list(range(60))
     assert all((observations.observed[p.rows] == p.observed).all() for p in patterns)
