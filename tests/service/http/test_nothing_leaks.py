@@ -70,7 +70,7 @@ WITHOUT_SECRETS = [
     r"sqlite|psycopg|pydantic|starlette|fastapi|pyarrow",
     r"no such (?:table|column)|not a database|malformed|syntax error",
     r"SELECT\s.*\sFROM\s|INSERT INTO|DELETE FROM|UPDATE \w+ SET",
-    re.escape(str(Path(__file__).parents[2])),
+    re.escape(str(Path(__file__).parents[3])),
     re.escape(sys.prefix),
     re.escape(tempfile.gettempdir()) + "/",
 ]

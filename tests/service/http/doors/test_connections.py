@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.service.doors.conftest import MAX_CONNECTIONS, SILENCE_SECONDS
-from tests.service.doors.door import (
+from tests.service.http.doors.conftest import MAX_CONNECTIONS, SILENCE_SECONDS
+from tests.service.http.doors.door import (
     PATIENCE_SECONDS,
     SOFT_LIMIT_OF_FILES,
     Door,

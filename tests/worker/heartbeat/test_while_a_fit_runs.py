@@ -11,7 +11,7 @@ from service.db.database import Database
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
-from tests.worker.lease_keeper.conftest import (
+from tests.worker.heartbeat.conftest import (
     MakeKeeper,
     ReadJob,
     request_cancellation,

@@ -15,7 +15,7 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim
-from tests.worker.lease_keeper.conftest import MakeKeeper, ReadJob, step, wait_for
+from tests.worker.heartbeat.conftest import MakeKeeper, ReadJob, step, wait_for
 from vnce_engine.runtime.journal import Journal
 from worker.jobs.outcomes import StopReason
 from worker.jobs.versions import versions

@@ -11,7 +11,7 @@ from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.scopes import Scope
 from service.keys import lifecycle
-from tests.service.doors.door import Door, opened, wait_for
+from tests.service.http.doors.door import Door, opened, wait_for
 
 pytestmark = pytest.mark.integration
 

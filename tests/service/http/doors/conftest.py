@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.doors.door import Door, opened
+from tests.service.http.doors.door import Door, opened
 
 SILENCE_SECONDS = 1.0
 MAX_CONNECTIONS = 20

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.doors.conftest import SILENCE_SECONDS
-from tests.service.doors.door import PATIENCE_SECONDS, Door, wait_for
+from tests.service.http.doors.conftest import SILENCE_SECONDS
+from tests.service.http.doors.door import PATIENCE_SECONDS, Door, wait_for
 
 pytestmark = pytest.mark.integration
 
