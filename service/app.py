@@ -14,7 +14,7 @@ from fastapi_offline import FastAPIOffline
 from service import logs
 from service.datasets import endpoints as datasets
 from service.db.database import Database
-from service.http import error_handlers
+from service.http import error_handlers, openapi_document
 from service.http.head import HeadMiddleware
 from service.http.parameters import refuse_nul, refuse_unknown_parameters
 from service.http.request_log import RequestLogMiddleware
@@ -105,6 +105,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_middleware(GateMiddleware, database=database, settings=settings, hash_key=hash_key)
     app.add_middleware(RequestLogMiddleware, metrics=RequestMetrics(app.state.metrics))
     error_handlers.install(app)
+    openapi_document.install(app)
     app.add_middleware(SecurityHeadersMiddleware)
     return app
 

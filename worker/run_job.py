@@ -102,7 +102,7 @@ def _attempt(
         if _is_out_of_memory(error):
             logger.warning("job %s: out of memory: %s", claim.job_id, error)
             return Stopped(StopReason.OUT_OF_MEMORY)
-        logger.exception("job %s: attempt %d met a mistake of ours", claim.job_id, claim.attempt)
+        logger.exception("job %s: attempt %d: internal error", claim.job_id, claim.attempt)
         return Failed(_our_mistake(claim))
 
 

@@ -22,8 +22,17 @@ def document() -> dict[str, Any]:
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield every operation, its responses written out."""
+    shared = document["components"]["responses"]
     for path in document["paths"].values():
-        yield from (path[method] for method in METHODS if method in path)
+        for operation in (path[method] for method in METHODS if method in path):
+            responses = {
+                status: shared[response["$ref"].rpartition("/")[2]]
+                if "$ref" in response
+                else response
+                for status, response in operation["responses"].items()
+            }
+            yield {**operation, "responses": responses}
 
 
 def test_committed_document_is_the_one_of_the_app() -> None:
@@ -79,6 +88,13 @@ def test_a_full_quota_is_declared_by_what_stores(document: dict[str, Any]) -> No
         if "`quota-reached`" in operation["responses"].get("413", {}).get("description", "")
     }
     assert declaring == {"create_dataset", "create_job"}
+
+
+def test_no_schema_has_a_title_made_of_its_name(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    assert [name for name, schema in schemas.items() if "title" in schema] == []
+    # A field of that name is no title.
+    assert "title" in schemas["Problem"]["properties"]
 
 
 def test_everything_is_described(document: dict[str, Any]) -> None:
