@@ -17,6 +17,9 @@ from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
 # Larger bodies continue on the disk.
 _SPOOL_BYTES = 2**20
+# What curl says where it is told nothing, of tables of every format.
+_CURL_TYPE = "application/x-www-form-urlencoded"
+_BINARY_HEADS = (b"PAR1", b"ARRO")
 _DIGESTS = {"sha-256": "sha256", "sha-512": "sha512"}
 # One member of a structured dictionary of byte sequences: RFC 9530, RFC 8941.
 _MEMBER = re.compile(r"\s*([a-z0-9*_.-]+)=:([A-Za-z0-9+/=]*):\s*")
@@ -35,15 +38,19 @@ class Upload:
 async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
     """Yield a request's body as a temporary file, which is gone afterwards.
 
-    Raises `ProblemError`: 415 for a content coding; 413 at once if the announced length is above
-    `limit` bytes, else as soon as more has arrived; 400 for a body that ends early; 422 for one
-    that is not what its `Content-Digest` or `Repr-Digest` says.
+    Raises `ProblemError`: 415 for a content coding, a form, or lines that `curl -d` has joined; 413
+    at once if the announced length is above `limit` bytes, else as soon as more has arrived; 400
+    for a body that ends early; 422 for one that is not what its `Content-Digest` or `Repr-Digest`
+    says.
     """
     refuse_content_coding(request)
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type.startswith("multipart/"):
+        raise _not_raw("A form is no table")
     expected = _expected_digests(request)
     announced = _announced_length(request, limit)
     hashes = {name: hashlib.new(name) for name in {"sha256", *(name for name, _ in expected)}}
-    size = 0
+    size, has_line_end = 0, False
     with SpooledTemporaryFile(_SPOOL_BYTES) as file:
         try:
             async for chunk in request.stream():
@@ -53,6 +60,7 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
                 for running in hashes.values():
                     running.update(chunk)
                 file.write(chunk)
+                has_line_end = has_line_end or b"\n" in chunk or b"\r" in chunk
         except ClientDisconnect as error:
             raise _cut_off(size, announced) from error
         if announced is not None and size != announced:
@@ -60,8 +68,25 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
         for name, digest in expected:
             if hashes[name].digest() != digest:
                 raise _damaged()
+        file.seek(0)
+        head = file.read(4)
+        if content_type == _CURL_TYPE and not has_line_end and _may_be_csv(head):
+            raise _not_raw("The body has no line ends, which `curl -d` takes out")
         # A SpooledTemporaryFile has all methods of a binary file and not its type.
         yield Upload(cast(BinaryIO, file), hashes["sha256"].hexdigest(), size)
+
+
+def _may_be_csv(head: bytes) -> bool:
+    """Return whether a file with these first bytes is text, and no JSON."""
+    is_json = head.startswith((b"[", b"{"))
+    return bool(head) and head.isascii() and not is_json and head not in _BINARY_HEADS
+
+
+def _not_raw(what: str) -> ProblemError:
+    return ProblemError(
+        ProblemCode.UNSUPPORTED_MEDIA_TYPE,
+        f"{what}: send the raw bytes of the file, as `curl --data-binary @FILE` does.",
+    )
 
 
 def _announced_length(request: Request, limit: int) -> int | None:

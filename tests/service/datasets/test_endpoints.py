@@ -294,3 +294,27 @@ def test_no_number_of_a_summary_is_nan(client):
         pytest.fail(f"{constant} is not JSON")
 
     json.loads(answer.text, parse_constant=refuse)
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def test_a_form_is_answered_by_how_to_send_the_bytes(client):
+    answer = client.post("/v1/datasets", files={"file": ("table.csv", TABLE)})
+    assert answer.status_code == 415
+    assert "--data-binary" in answer.json()["detail"]
+
+
+def test_lines_that_curl_has_joined_are_answered_by_how_to_send_them(client):
+    joined = TABLE.replace(b"\n", b"")
+    answer = client.post("/v1/datasets", content=joined, headers=FORM)
+    assert answer.status_code == 415
+    assert "--data-binary" in answer.json()["detail"]
+    # As `--data-binary` sends it, of the same type.
+    assert client.post("/v1/datasets", content=TABLE, headers=FORM).status_code == 201
+
+
+def test_a_file_of_one_line_in_another_format_is_read_whatever_curl_calls_it(client):
+    rows = [{"a": row, "b": row * 2 % 7, "c": row * 3 % 5} for row in range(20)]
+    content = json.dumps(rows).encode()
+    assert client.post("/v1/datasets", content=content, headers=FORM).status_code == 201
