@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from service.datasets.schemas import ColumnSummary, DatasetSummary, DatasetWarning
 from service.datasets.sentinels import sentinels, without
 from service.datasets.vocabulary import WarningCode
+from service.http.words import counted
 
 MOST_ROWS = 20
 _NEARLY_CONSTANT_SHARE = 0.95
@@ -153,7 +154,7 @@ def _outliers(column: ColumnSummary, values: pa.Array) -> Iterator[DatasetWarnin
         is_outlier = pc.greater(distance, threshold * spread)
         rows = [position + 1 for position in pc.indices_nonzero(is_outlier).to_pylist()]
         message = (
-            f"{len(rows)} value(s) of {column.name} lie up to {largest / spread:.0f} robust "
-            f"{scale} from the median; one such row can make an edge by itself."
+            f"{counted(len(rows), 'value')} of {column.name}, up to {largest / spread:.0f} robust "
+            f"{scale} from the median: one such row can make an edge by itself."
         )
         yield make(WarningCode.OUTLIERS, message, [column.name], rows[:MOST_ROWS])

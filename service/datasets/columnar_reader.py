@@ -208,8 +208,8 @@ def _refuse_types(fields: Iterable[pa.Field]) -> None:
         ]
         listed = ", ".join(repr(item.column) for item in items[:10])
         raise unreadable(
-            f"Column(s) {listed} hold categories, dates, lists or the like. Leave them out, or "
-            "convert them to numbers where that has a meaning.",
+            f"There are categories, dates, lists or the like in {listed}. Leave such columns out, "
+            "or convert them to numbers where that has a meaning.",
             *items,
         )
 

@@ -13,6 +13,7 @@ from service.datasets.refusals import unreadable
 from service.datasets.tokens import Vocabulary, parse_number
 from service.datasets.vocabulary import Decimal
 from service.http.problems import ProblemError, ProblemItem
+from service.http.words import counted
 
 SAMPLE_CHARACTERS = 2**18
 _SAMPLE_RECORDS = 100
@@ -189,7 +190,7 @@ def _refuse_lines_above_header(sample: _Sample) -> None:
             f"`skip_rows={line - 1}` if line {line} holds the names; set `units_row=true` if the "
             "line below it holds units.",
             ProblemItem(
-                message=f"{widths[0]} cell(s), later lines have {sample.width}.",
+                message=f"{counted(widths[0], 'cell')}, later lines have {sample.width}.",
                 line=sample.lines[0],
                 cell=sample.records[0][0][:80],
             ),

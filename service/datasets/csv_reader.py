@@ -18,6 +18,7 @@ from service.datasets.schemas import Change, CsvDialect
 from service.datasets.tokens import Vocabulary, parse_number
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, Decimal
 from service.http.problems import ProblemError, ProblemItem
+from service.http.words import counted
 
 # Small enough that other threads get their turn between blocks.
 _BLOCK_CELLS = 50_000
@@ -168,14 +169,18 @@ class _CsvTable:
         skipped = self._options.skip_rows
         blanks = self._num_blank
         if skipped:
-            yield _change(ChangeCode.LINES_SKIPPED, f"{skipped} line(s) were skipped.", skipped)
+            yield _change(
+                ChangeCode.LINES_SKIPPED,
+                f"{counted(skipped, 'line was', 'lines were')} skipped.",
+                skipped,
+            )
         if self._dialect.has_separator_line:
             yield _change(ChangeCode.SEPARATOR_LINE_SKIPPED, "A line sep=… told the delimiter.", 1)
         if self._units is not None:
             message = "The row below the header was kept as units, not as data."
             yield _change(ChangeCode.UNITS_ROW_SKIPPED, message, 1)
         if blanks:
-            message = f"{blanks} blank line(s) were ignored."
+            message = f"{counted(blanks, 'blank line was', 'blank lines were')} ignored."
             yield _change(ChangeCode.BLANK_LINES_IGNORED, message, blanks)
         if self._dialect.skips_blanks:
             message = "Blanks after delimiters were skipped in all columns."
@@ -200,16 +205,16 @@ def _refuse_numbers_as_names(names: list[str], line: int, decimal: Decimal) -> N
 
 def _ragged_item(record: list[str], width: int, row: int, line: int) -> ProblemItem:
     return ProblemItem(
-        message=f"{len(record)} cell(s), the header has {width}.", row=row, line=line
+        message=f"{counted(len(record), 'cell')}, the header has {width}.", row=row, line=line
     )
 
 
 def _ragged_detail(ragged: list[ProblemItem], width: int) -> str:
     first = ragged[0]
     return (
-        f"{len(ragged)} row(s) do not have {width} cells like the header; the first is row "
-        f"{first.row} in line {first.line}: {first.message} Quote cells that hold the delimiter; "
-        "lines above the header are left out by `skip_rows`."
+        f"{counted(len(ragged), 'row does', 'rows do')} not have {width} cells like the header; "
+        f"the first is row {first.row} in line {first.line}: {first.message} Quote cells that hold "
+        "the delimiter; lines above the header are left out by `skip_rows`."
     )
 
 

@@ -19,6 +19,7 @@ from service.datasets.names import clean_name
 from service.datasets.refusals import shorten
 from service.datasets.schemas import DatasetModel
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.words import counted
 
 # A graph of a million faults is not answered by a million complaints.
 _MOST_FAULTS = 100
@@ -63,10 +64,11 @@ def canonical_edges(
         message = f"The graph has {len(pairs)} edges; {MOST_EDGES} are allowed."
         faults = [ProblemItem(message=message, pointer="/matrix")]
     if faults:
-        number = str(len(faults)) if len(faults) < _MOST_FAULTS else f"{_MOST_FAULTS} or more"
+        few = len(faults) < _MOST_FAULTS
+        number = counted(len(faults), "fault") if few else f"{_MOST_FAULTS} or more faults"
         raise ProblemError(
             ProblemCode.VALIDATION_FAILED,
-            f"{number} fault(s) in the graph, the first: {faults[0].message}",
+            f"{number} in the graph, the first: {faults[0].message}",
             errors=[_within(place, fault) for fault in faults[:_MOST_FAULTS]],
         )
     return [[names[i], names[j]] for i, j in sorted(pairs)]

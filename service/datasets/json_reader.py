@@ -18,6 +18,7 @@ from service.datasets.schemas import Change
 from service.datasets.tokens import Vocabulary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, JsonLayout
 from service.http.problems import ProblemError, ProblemItem
+from service.http.words import counted
 
 _LAYOUTS = (
     'records, [{"a": 1, "b": 2}, ...]; columns, {"a": [1, ...], "b": [2, ...]}; or names with '
@@ -225,14 +226,15 @@ def _layout(
 def _split_columns(names: list[str], rows: list[list[Any]]) -> dict[str, list[Any]]:
     width = len(names)
     ragged = [
-        ProblemItem(message=f"{len(row)} cell(s), there are {width} names.", row=number)
+        ProblemItem(message=f"{counted(len(row), 'cell')}, there are {width} names.", row=number)
         for number, row in enumerate(rows, start=1)
         if len(row) != width
     ]
     if ragged:
         listed = ", ".join(str(item.row) for item in ragged[:10])
         raise unreadable(
-            f"{len(ragged)} row(s) do not have {width} cells: row(s) {listed}.", *ragged
+            f"{counted(len(ragged), 'row does', 'rows do')} not have {width} cells: {listed}.",
+            *ragged,
         )
     if len(set(names)) < width:
         repeated = next(name for name in names if names.count(name) > 1)
@@ -249,7 +251,7 @@ def _split_columns(names: list[str], rows: list[list[Any]]) -> dict[str, list[An
 def _unequal_columns(lengths: dict[str, int]) -> ProblemError:
     listed = ", ".join(f"{shorten(name)!r}: {length}" for name, length in lengths.items())
     items = [
-        ProblemItem(message=f"{length} cell(s).", column=shorten(name))
+        ProblemItem(message=f"{counted(length, 'cell')}.", column=shorten(name))
         for name, length in list(lengths.items())[:MAX_ITEMS]
     ]
     return unreadable(f"The columns are of unequal length ({shorten(listed)}).", *items)

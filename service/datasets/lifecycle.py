@@ -22,6 +22,7 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.http.dependencies import RequireRoom
 from service.http.problems import ProblemCode, ProblemError
+from service.http.words import counted
 
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
 _READERS = 2
@@ -114,7 +115,7 @@ def remove(session: Session, dataset_id: str) -> None:
     stored = existing(session, dataset_id)
     num_jobs = repository.num_jobs(session, dataset_id)
     if num_jobs:
-        raise _in_use(f"{num_jobs} job(s) refer to it; delete them first.")
+        raise _in_use(f"{counted(num_jobs, 'job refers', 'jobs refer')} to it; delete them first.")
     try:
         repository.remove(session, stored.record)
     except IntegrityError as error:

@@ -5,6 +5,7 @@ from typing import NoReturn
 from service.datasets.cells import CellLedger, Refused
 from service.datasets.tokens import hint
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.words import counted
 
 MAX_CELL_CHARACTERS = 80
 MAX_ITEMS = 100
@@ -60,8 +61,8 @@ def refuse_cells(ledger: CellLedger, names: list[str], lines: dict[int, int]) ->
     more = "" if len(items) <= 5 else f" and {len(items) - 5} more"
     at_least = "At least " if ledger.is_hopeless else ""
     raise unreadable(
-        f"{at_least}{ledger.num_refused} cell(s) are neither numbers nor known to mean missing: "
-        f"{shown}{more}. "
+        f"{at_least}{counted(ledger.num_refused, 'cell')} neither a number nor known to mean "
+        f"missing: {shown}{more}. "
         "Correct them, leave columns of text out, or name those that mean missing in `na_values`.",
         *items,
     )

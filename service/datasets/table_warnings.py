@@ -9,6 +9,7 @@ from service.datasets.column_warnings import make
 from service.datasets.linear_dependence import find_dependence
 from service.datasets.schemas import DatasetSummary, DatasetWarning
 from service.datasets.vocabulary import WarningCode
+from service.http.words import counted
 
 # Rounding of a matrix that was written with few digits and read again.
 _SYMMETRY_TOLERANCE = 1e-12
@@ -69,12 +70,13 @@ def _gaps(summary: DatasetSummary) -> Iterator[DatasetWarning]:
         )
         yield make(WarningCode.UNKNOWN_CELLS, message, [column.name for column in unknown])
     if summary.n_empty_rows:
-        message = f"{summary.n_empty_rows} row(s) hold no number and tell a model nothing."
+        rows = counted(summary.n_empty_rows, "row")
+        message = f"{rows} without a number, of which a model learns nothing."
         yield make(WarningCode.EMPTY_ROWS, message, [])
     if summary.n_never_together:
         pairs = ", ".join(f"{pair.first}-{pair.second}" for pair in summary.never_together[:5])
         message = (
-            f"{summary.n_never_together} pair(s) of columns are never observed in one row "
+            f"{counted(summary.n_never_together, 'pair')} of columns never observed in one row "
             f"({pairs}{', …' if summary.n_never_together > 5 else ''}): the data say nothing "
             "about their edges directly."
         )

@@ -23,6 +23,7 @@ from service.http.problems import (
     problem_document,
 )
 from service.http.validation_items import validation_items
+from service.http.words import counted
 
 RETRY_AFTER_SECONDS = "5"
 # A body of a million wrong items is not answered by a million complaints.
@@ -117,7 +118,7 @@ async def answer(request: Request, error: Exception) -> JSONResponse:
 async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     items = validation_items(error)
-    detail = f"{len(items)} part(s) of the request do not fit; see `errors`."
+    detail = f"{counted(len(items), 'part')} of the request that cannot be used; see `errors`."
     return _respond(request, ProblemCode.VALIDATION_FAILED, detail, errors=items[:MAX_ITEMS])
 
 

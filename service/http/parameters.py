@@ -6,6 +6,7 @@ from fastapi.params import Cookie, Header, Path
 from fastapi.routing import APIRoute
 
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.words import counted
 
 NUL = "\0"
 
@@ -35,7 +36,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
     allowed = ", ".join(known) or "none"
     raise ProblemError(
         ProblemCode.VALIDATION_FAILED,
-        f"{len(unknown)} query parameter(s) mean nothing here; this operation has: {allowed}.",
+        f"{counted(len(unknown), 'query parameter')} unknown; this operation has: {allowed}.",
         errors=[ProblemItem(message="There is no such parameter.", parameter=n) for n in unknown],
     )
 

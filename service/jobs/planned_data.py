@@ -8,6 +8,7 @@ from service.datasets.refusals import MAX_ITEMS, shorten
 from service.datasets.schemas import ColumnSummary
 from service.db.identifiers import is_id
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.words import counted
 from service.jobs.plans import PlannedData
 from service.jobs.schemas import PlanWarning
 
@@ -64,7 +65,7 @@ def refuse(reasons: list[ProblemItem]) -> None:
     if reasons:
         raise ProblemError(
             ProblemCode.INCOMPATIBLE_MODEL,
-            f"{len(reasons)} thing(s) stand in the way of this job; see `errors`.",
+            f"{counted(len(reasons), 'reason')} why this job cannot run; see `errors`.",
             errors=reasons,
         )
 

@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from service.http.words import counted
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import listing
@@ -43,9 +44,9 @@ def _print_mixture(console: Console, document: JsonObject) -> None:
     ending = "converged" if convergence["converged"] else "not converged"
     console.print(f"{ending}: {convergence['message']}", markup=False, highlight=False)
     console.print(
-        f"{counts['n_fitted_values']} values of {document['name']}, {counts['n_missing']} row(s) "
-        f"left out; {document['form']} mixture, sigma_1 {document['sigma_1']:g}, seed "
-        f"{document['seed']}.",
+        f"{counts['n_fitted_values']} values of {document['name']}, "
+        f"{counted(counts['n_missing'], 'row')} left out; {document['form']} mixture, "
+        f"sigma_1 {document['sigma_1']:g}, seed {document['seed']}.",
         markup=False,
         highlight=False,
     )
@@ -79,8 +80,8 @@ def _print_experiment(console: Console, document: JsonObject) -> None:
             console.print(f"… and {left} more in tables/{table['name']}.csv", highlight=False)
     console.print(
         f"{document['n_succeeded']} of {document['n_parts']} parts succeeded, on "
-        f"{document['n_workers']} worker process(es), in {document['part_seconds']:.0f} s of CPU "
-        f"time; seed {document['seed']}.",
+        f"{counted(document['n_workers'], 'worker process', 'worker processes')}, in "
+        f"{document['part_seconds']:.0f} s of CPU time; seed {document['seed']}.",
         highlight=False,
     )
     for failure in document["failures"]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from service.datasets.schemas import DatasetWarning
+from service.http.words import counted
 from service.jobs.mixture_planning import NO_CONCERN
 from service.jobs.specs.mixture import MixtureEstimationSpec, MixtureMleEstimatorSpec
 from service.results.mixture_result import (
@@ -127,8 +128,8 @@ def _left_out(name: str, num_missing: int) -> list[ResultWarning]:
     return [
         ResultWarning(
             code="rows-left-out",
-            message=f"{num_missing} row(s) without a value were left out: in a table of one column "
-            "they say nothing.",
+            message=f"{counted(num_missing, 'row')} without a value left out, which say nothing in "
+            "a table of one column.",
             columns=[name],
         )
     ]

@@ -127,7 +127,7 @@ def test_of_many_faults_the_first_are_told(client, document):
     dataset = client.post("/v1/datasets", content="\n".join([",".join(names), *rows])).json()
     answer = client.put(PATH.format(dataset["id"]), json=document)
     assert answer.status_code == 422
-    assert answer.json()["detail"].startswith("100 or more fault(s)")
+    assert answer.json()["detail"].startswith("100 or more faults")
     assert len(answer.json()["errors"]) == 100
 
 

@@ -57,8 +57,8 @@ def test_short_and_long_rows_are_refused_by_number(refuse):
 def test_columns_of_unequal_length_are_refused_with_their_lengths(refuse):
     problem = refuse('{"a": [1.0, 1.1, 1.2], "b": [2.0, 2.1]}')
     assert [(item.column, item.message) for item in problem.errors] == [
-        ("a", "3 cell(s)."),
-        ("b", "2 cell(s)."),
+        ("a", "3 cells."),
+        ("b", "2 cells."),
     ]
 
 

@@ -33,7 +33,7 @@ def test_a_nameless_first_column_that_counts_rows_is_excluded_and_reported(read,
 @pytest.mark.parametrize("first", [("1", "3"), ("2", "3"), ("1", ""), ("a", "b")])
 def test_any_other_nameless_first_column_is_refused(refuse, first):
     problem = refuse(f",x,y\n{first[0]},2,3\n{first[1]},4,5\n")
-    assert "position(s) 1" in problem.errors[0].message
+    assert "position 1" in problem.errors[0].message
 
 
 def test_cells_of_later_columns_are_counted_beside_an_excluded_index(read):

@@ -38,7 +38,7 @@ def test_a_column_becomes_estimates_and_files(vnce: Vnce, column: Path, tmp_path
     assert (result["kind"], result["name"], result["form"]) == ("mixture", "x", "normalised")
     told = " ".join(done.output.split())
     assert f"{result['theta']['value']:.6g}" in told
-    assert "4 row(s) left out" in told
+    assert "4 rows left out" in told
 
 
 def test_two_columns_are_misuse_that_says_how_to_choose(

@@ -150,7 +150,7 @@ def test_rows_without_a_value_are_left_out_counted_and_told(outcome: Outcome) ->
         "n_censored": 0,
     }
     [told] = [warning for warning in found.warnings if warning.code == "rows-left-out"]
-    assert told.message.startswith(f"{num_missing} row(s)")
+    assert told.message.startswith(f"{num_missing} row")
     assert "missing completely at random" in found.assumption
 
 
