@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
-from vnce_engine.inference.diagnostics import largest_interaction, smallest_scaled_eigenvalue
-from vnce_engine.inference.result import Diagnostics, FitResult, LinearEvidence, PenaltyStep
+from vnce_engine.inference.diagnostics import definiteness_warnings, diagnose
+from vnce_engine.inference.result import FitResult, LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -99,26 +99,14 @@ def present(
 
     `inverse_k0` (d,) has the units of the largest interaction: 1 / k0 of the fit's columns.
     """
-    precision = torch.from_numpy(fit.precision)
-    smallest = smallest_scaled_eigenvalue(precision)
-    num_empty = int((~observations.observed.any(dim=1)).sum())
-    diagnostics = Diagnostics(
+    diagnostics = diagnose(
+        observations,
+        torch.from_numpy(fit.precision),
+        inverse_k0,
         gradient_norm=fit.gradient_norm,
-        effective_sample_size=None,
-        smallest_eigenvalue=smallest,
-        is_positive_definite=smallest > 0,
-        separated_share=math.nan,
-        mean_classification=math.nan,
-        largest_interaction=largest_interaction(precision, inverse_k0),
-        num_rows=observations.num_rows,
-        num_empty_rows=num_empty,
-        num_missing=int((~observations.observed).sum()),
         num_draws=fit.num_draws,
-        noise_ratio=math.nan,
     )
-    warnings = (*warnings, *fit.warnings)
-    if not diagnostics.is_positive_definite:
-        warnings = (*warnings, _indefinite(smallest))
+    warnings = (*warnings, *fit.warnings, *definiteness_warnings(diagnostics))
     return FitResult(
         model=model,
         status=fit.status,
@@ -135,22 +123,4 @@ def present(
         selection=shrinkage.selection,
         penalty_kind=shrinkage.kind,
         column_change=fit.column_change,
-    )
-
-
-def missing_completely_at_random(num_missing: int) -> FitWarning:
-    """Return the warning of an estimator that so many missing cells do not bias."""
-    return FitWarning(
-        "missing-completely-at-random",
-        f"{num_missing} cells are missing: the estimates are valid if cells are missing "
-        "completely at random, whatever their own value and those of the other columns.",
-    )
-
-
-def _indefinite(smallest: float) -> FitWarning:
-    return FitWarning(
-        "not-positive-definite",
-        "The precision matrix is not positive definite (smallest eigenvalue of its scaled form "
-        f"{smallest:.3g}): there is no parent Gaussian, so that there are no partial correlations, "
-        "and no pair is selected.",
     )

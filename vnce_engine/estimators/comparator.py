@@ -22,13 +22,13 @@ from vnce_engine.baselines.result import (
     ComparatorFit,
     ScaledTable,
     Shrinkage,
-    missing_completely_at_random,
     present,
 )
 from vnce_engine.contrastive.problem import inverse_k0, scaled_columns
 from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.inference.diagnostics import missing_completely_at_random
 from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
@@ -71,7 +71,7 @@ class ComparatorEstimator(NetworkEstimator):
 
     def _missing_warning(self, num_missing: int) -> FitWarning:
         """Return what a reader must know about missing cells."""
-        return missing_completely_at_random(num_missing)
+        return missing_completely_at_random()
 
     def _check_parameters(self) -> None:
         check_choice("linear", self.linear, ("auto", "free", "zero"))

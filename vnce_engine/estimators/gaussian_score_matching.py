@@ -19,13 +19,12 @@ from vnce_engine.baselines.marginal_score import (
 from vnce_engine.baselines.result import (
     ComparatorFit,
     Shrinkage,
-    missing_completely_at_random,
     present,
 )
 from vnce_engine.baselines.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.gaussian_em import GaussianComparator
-from vnce_engine.inference.diagnostics import grid_end_warnings
+from vnce_engine.inference.diagnostics import grid_end_warnings, missing_completely_at_random
 from vnce_engine.inference.result import FitResult, PenaltyStep
 from vnce_engine.penalties.boundedness import Growth, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
@@ -156,7 +155,7 @@ class GaussianScoreMatching(GaussianComparator):
             message=_MESSAGES[fit.status],
             shrinkage=shrinkage,
             warnings=(
-                *((missing_completely_at_random(num_missing),) if num_missing else ()),
+                *((missing_completely_at_random(),) if num_missing else ()),
                 *grid_end_warnings(path),
             ),
         )

@@ -30,71 +30,105 @@ _SMALLEST_EFFECTIVE_SHARE = 0.5
 
 def diagnose(
     observations: Observations,
+    precision: Tensor,
+    inverse_k0: Tensor,
+    *,
+    gradient_norm: float,
+    wrong: Tensor | None = None,
+    effective_sample_size: float | None = None,
+    num_draws: int,
+    noise_ratio: float = math.nan,
+) -> Diagnostics:
+    """Return the figures by which to judge an estimate K (d, d) of columns scaled as `inverse_k0`.
+
+    `wrong` (n,) is the probability of being noise that each data row is given, where there is any.
+    """
+    smallest = _smallest_scaled_eigenvalue(precision)
+    return Diagnostics(
+        gradient_norm=gradient_norm,
+        effective_sample_size=effective_sample_size,
+        smallest_eigenvalue=smallest,
+        is_positive_definite=smallest > 0,
+        separated_share=math.nan if wrong is None else _separated_share(wrong),
+        mean_classification=math.nan if wrong is None else float(wrong.mean()),
+        largest_interaction=_largest_interaction(precision, inverse_k0),
+        num_rows=observations.num_rows,
+        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+        # A sum would make whole numbers of a table of truth values, eight times its size.
+        num_missing=observations.observed.numel() - int(observations.observed.count_nonzero()),
+        num_draws=num_draws,
+        noise_ratio=noise_ratio,
+    )
+
+
+def diagnose_contrastive(
+    observations: Observations,
     sample: RowSample,
     augmented: Tensor,
     point: SurfacePoint | None,
     inverse_k0: Tensor,
 ) -> Diagnostics:
-    """Return the figures by which to judge an estimate (d + 1, d + 1), columns scaled."""
-    precision = augmented[:-1, :-1]
-    smallest = smallest_scaled_eigenvalue(precision)
-    wrong = sample.wrong_probability(augmented)
-    return Diagnostics(
+    """Return the figures of an estimate (d + 1, d + 1) that tells a sample's data from noise."""
+    return diagnose(
+        observations,
+        augmented[:-1, :-1],
+        inverse_k0,
         gradient_norm=math.nan if point is None else float(torch.linalg.norm(point.gradient)),
+        wrong=sample.wrong_probability(augmented),
         effective_sample_size=sample.effective_sample_size(),
-        smallest_eigenvalue=smallest,
-        is_positive_definite=smallest > 0,
-        separated_share=separated_share(wrong),
-        mean_classification=float(wrong.mean()),
-        largest_interaction=largest_interaction(precision, inverse_k0),
-        num_rows=observations.num_rows,
-        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
-        # A sum would make whole numbers of a table of truth values, eight times its size.
-        num_missing=observations.observed.numel() - int(observations.observed.count_nonzero()),
         num_draws=sample.num_draws,
         noise_ratio=sample.nu,
     )
 
 
-def smallest_scaled_eigenvalue(precision: Tensor) -> float:
+def _smallest_scaled_eigenvalue(precision: Tensor) -> float:
     """Return the smallest eigenvalue of K (d, d) when its diagonal is scaled to 1."""
     root = precision.diagonal().rsqrt()
     return float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
 
 
-def largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:
+def _largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:
     """Return the largest |kappa_ij| = |K_ij| / sqrt(k0_i k0_j) of two different columns."""
     kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
     return float((kappa - torch.diag(kappa.diagonal())).abs().max())
 
 
-def separated_share(wrong: Tensor) -> float:
+def _separated_share(wrong: Tensor) -> float:
     """Return the share of rows whose probability of the wrong class (n,) is next to nothing."""
     return float((wrong < _CERTAIN).to(wrong.dtype).mean())
 
 
+def missing_completely_at_random() -> FitWarning:
+    """Return the warning of an estimator that missing cells do not bias."""
+    return FitWarning(
+        "missing-completely-at-random",
+        "Cells are missing: the estimates are valid if cells are missing completely at random, "
+        "whatever their own value and those of the other columns.",
+    )
+
+
+def definiteness_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
+    """Return a warning if K is not positive definite."""
+    if diagnostics.is_positive_definite:
+        return []
+    return [
+        FitWarning(
+            "not-positive-definite",
+            "The precision matrix is not positive definite (smallest eigenvalue of its scaled form "
+            f"{diagnostics.smallest_eigenvalue:.3g}): there is no parent Gaussian, so that there "
+            "are no partial correlations, and no pair is selected.",
+        )
+    ]
+
+
 def numerical_warnings(
-    diagnostics: Diagnostics, path: Sequence[PenaltyStep], observations: Observations
+    diagnostics: Diagnostics, path: Sequence[PenaltyStep]
 ) -> tuple[FitWarning, ...]:
     """Return what a reader must know about an estimate; what to do is `advice.py`'s to say."""
     warnings = []
     if diagnostics.num_missing:
-        warnings.append(
-            FitWarning(
-                "missing-completely-at-random",
-                "Cells are missing: the estimates are valid if cells are missing completely at "
-                "random, whatever their own value and those of the other columns.",
-            )
-        )
-    if not diagnostics.is_positive_definite:
-        warnings.append(
-            FitWarning(
-                "not-positive-definite",
-                "The precision matrix is not positive definite (smallest eigenvalue of its scaled "
-                f"form {diagnostics.smallest_eigenvalue:.3g}): there is no parent Gaussian, so "
-                "that there are no partial correlations, and no pair is selected.",
-            )
-        )
+        warnings.append(missing_completely_at_random())
+    warnings += definiteness_warnings(diagnostics)
     if diagnostics.largest_interaction > _LARGEST_INTERACTION:
         warnings.append(
             FitWarning(

@@ -14,7 +14,7 @@ from vnce_engine.data.far_columns import lowered
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.diagnostics import (
     choice_warnings,
-    diagnose,
+    diagnose_contrastive,
     is_separated,
     numerical_warnings,
     stability_warnings,
@@ -301,7 +301,7 @@ class _Run(Generic[RowSampleT]):
         augmented, choice, penalty = cycles.augmented, self._choice, self._penalty
         path = () if choice is None else choice.path
         stability = None if choice is None else choice.stability
-        diagnostics = diagnose(
+        diagnostics = diagnose_contrastive(
             observations,
             self._sample,
             augmented,
@@ -320,7 +320,7 @@ class _Run(Generic[RowSampleT]):
             linear_evidence=self._linear_evidence,
             diagnostics=diagnostics,
             warnings=(
-                *numerical_warnings(diagnostics, path, observations),
+                *numerical_warnings(diagnostics, path),
                 *stability_warnings(stability),
                 *choice_warnings(self._unsettled()),
             ),

@@ -10,12 +10,7 @@ from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.paper_recipe import NOISE_RATIO, PaperFit, fit_paper
 from vnce_engine.contrastive.problem import inverse_k0, scaled_columns
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.diagnostics import (
-    largest_interaction,
-    numerical_warnings,
-    separated_share,
-    smallest_scaled_eigenvalue,
-)
+from vnce_engine.inference.diagnostics import diagnose, numerical_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
@@ -82,7 +77,7 @@ def fit_by_papers_recipe(
         linear_choice=linear,
         linear_evidence=None,
         diagnostics=diagnostics,
-        warnings=numerical_warnings(diagnostics, (), observations),
+        warnings=numerical_warnings(diagnostics, ()),
         penalty_kind=None if strength is None else options.penalty_kind or PenaltyKind.ADAPTIVE,
     )
 
@@ -90,24 +85,17 @@ def fit_by_papers_recipe(
 def _diagnose(
     observations: Observations, scaled: Observations, fit: PaperFit, scaling: Tensor
 ) -> Diagnostics:
-    precision = fit.model.precision
-    smallest = smallest_scaled_eigenvalue(precision)
-    wrong = torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0)
     num_draws = fit.log_ratio_data.shape[0]
     weights = torch.softmax(fit.log_ratio_data[:, ~scaled.observed.all(dim=1)], dim=0)
-    return Diagnostics(
+    return diagnose(
+        observations,
+        fit.model.precision,
+        scaling,
         gradient_norm=fit.gradient_norm,
+        wrong=torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0),
         effective_sample_size=float((1 / (num_draws * weights.square().sum(dim=0))).mean())
         if num_draws > 1
         else None,
-        smallest_eigenvalue=smallest,
-        is_positive_definite=smallest > 0,
-        separated_share=separated_share(wrong),
-        mean_classification=float(wrong.mean()),
-        largest_interaction=largest_interaction(precision, scaling),
-        num_rows=observations.num_rows,
-        num_empty_rows=observations.num_rows - scaled.num_rows,
-        num_missing=int((~observations.observed).sum()),
         num_draws=num_draws,
         noise_ratio=NOISE_RATIO,
     )

@@ -12,7 +12,7 @@ from vnce_engine.contrastive.problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem,
 from vnce_engine.contrastive.sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
-from vnce_engine.inference.diagnostics import diagnose, is_separated, overlap_warnings
+from vnce_engine.inference.diagnostics import diagnose_contrastive, is_separated, overlap_warnings
 from vnce_engine.inference.result import Diagnostics
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
@@ -48,7 +48,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     status = cycles.run(sample, penalty, problem.region("zero"), 3e-3, 50)
     assert status is not FitStatus.NON_FINITE
     assert torch.isfinite(cycles.augmented).all()
-    diagnostics = diagnose(
+    diagnostics = diagnose_contrastive(
         observations, sample, cycles.augmented, cycles.point, problem.inverse_k0("zero")
     )
     assert diagnostics.separated_share == 1.0
