@@ -76,7 +76,7 @@ def _figures(graph: str, num_rows: int, missing: float, seed: int) -> NDArray[np
     fit = setting.cycles(setting.start(), progress)
 
     def follow(penalty: Penalty) -> Tensor:
-        fit.run(problem.sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+        fit.run(problem.sample, penalty, setting.constraints(), _TOLERANCE, _MAX_CYCLES)
         return fit.augmented
 
     def judged(augmented: Tensor) -> list[float]:

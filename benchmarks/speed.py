@@ -32,7 +32,7 @@ from vnce_engine.contrastive.problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.sampling import sample_truncated_gaussian
 from vnce_engine.experiments.graph_recovery import GRAPHS, simulate
-from vnce_engine.optim.surface import Surface
+from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
 
@@ -117,7 +117,7 @@ def paper(_rate: float, num_seeds: int) -> Iterator[Figure]:
         )
 
 
-def surface(rate: float, _num_seeds: int) -> Iterator[Figure]:
+def surrogate(rate: float, _num_seeds: int) -> Iterator[Figure]:
     """Compare value and gradient with two matrix products over the rows at the full rate."""
     for num_columns, target in ((20, ""), (50, ">= 0.5"), (100, ">= 0.5"), (200, ">= 0.5")):
         _, X = simulate("ring", FRACTION, FIRST_SEED, num_columns)
@@ -126,7 +126,7 @@ def surface(rate: float, _num_seeds: int) -> Iterator[Figure]:
         start = problem.start("zero")
         sample = problem.sample
         penalty = problem.penalty(PENALTY, PenaltyKind.ADAPTIVE, "zero", problem.num_rows)
-        whole = Surface(sample, penalty, problem.region("zero"))
+        whole = Surrogate(sample, penalty, problem.constraints("zero"))
         seconds = _fastest(lambda s=whole, a=start: s.at(a, Progress(None)))
         operations = sum(4 * block.work for block in sample.blocks)
         yield Figure(
@@ -162,7 +162,7 @@ def gibbs(_rate: float, _num_seeds: int) -> Iterator[Figure]:
 SECTIONS: dict[str, Callable[[float, int], Iterator[Figure]]] = {
     "ratios": ratios,
     "paper": paper,
-    "surface": surface,
+    "surface": surrogate,
     "large": large,
     "gibbs": gibbs,
 }

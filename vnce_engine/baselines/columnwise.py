@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vnce_engine.baselines.lyapunov import LyapunovPreconditioner
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.symmetric_products import symmetric_part
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
@@ -72,14 +72,16 @@ class ColumnwiseCurvature:
         """Return the operator on the entries that are free."""
         return replace(self, is_free=is_free)
 
-    def preconditioner(self, region: Region, *, is_sparse: bool) -> LyapunovPreconditioner:
+    def preconditioner(
+        self, constraints: Constraints, *, is_sparse: bool
+    ) -> LyapunovPreconditioner:
         """Return an approximate inverse for all that is estimated, sparse or not."""
         return LyapunovPreconditioner.of(
             self.hessians.moment,
             self.hessians.weights,
             self.penalty,
-            region.estimated(),
-            has_linear=region.has_linear,
+            constraints.estimated(),
+            has_linear=constraints.has_linear,
         )
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.baselines.chains import CompletedTable
-from vnce_engine.baselines.climb import Optimum, Report
 from vnce_engine.baselines.exponential import Parameters
 from vnce_engine.baselines.filling import Imputation, fill
+from vnce_engine.baselines.maximise import Optimum, Report
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.runtime.generator_state import generator_state, restore_generator

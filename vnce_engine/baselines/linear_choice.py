@@ -21,8 +21,8 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from vnce_engine.baselines.chains import CompletedTable
-from vnce_engine.baselines.climb import CompleteSample, climb
 from vnce_engine.baselines.exponential import Parameters
+from vnce_engine.baselines.maximise import CompleteSample, maximise
 from vnce_engine.baselines.result import ScaledTable
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.inference.result import LinearEvidence
@@ -165,7 +165,7 @@ class _Judged:
     def _fit(self, progress: Progress) -> None:
         rows = np.ascontiguousarray(self._data.state[:, : self._num_training])
         sample = self._sample(torch.from_numpy(rows))
-        optimum = climb(sample, self._theta, self._table, progress, None)
+        optimum = maximise(sample, self._theta, self._table, progress, None)
         if optimum.is_cancelled:
             raise FitCancelledError
         self._theta = optimum.theta

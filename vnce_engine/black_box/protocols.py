@@ -30,7 +30,7 @@ class VariationalFamily(Protocol):
     def rsample(self, alpha: Tensor, u: Tensor, uniforms: Tensor) -> Tensor:
         """Map uniforms (k, n, m) in (0, 1) to draws z (k, n, m), differentiably in alpha.
 
-        Equal uniforms give equal draws, so that the objective is a fixed surface.
+        Equal uniforms give equal draws, so that the objective is a fixed function.
         """
 
     def log_prob(self, alpha: Tensor, z: Tensor, u: Tensor) -> Tensor:

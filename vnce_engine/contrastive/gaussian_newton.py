@@ -5,10 +5,10 @@ import math
 from torch import Tensor
 
 from vnce_engine.contrastive.gaussian_sample import GaussianSample, normalised, of_possible_spread
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import newton_step
 from vnce_engine.optim.step_length import leaves_rounding, scaled_change
-from vnce_engine.optim.surface import Surface, SurfacePoint
+from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.journal import RunEntry
 from vnce_engine.runtime.progress import Progress
@@ -16,7 +16,7 @@ from vnce_engine.runtime.reports import FitStatus
 
 
 class GaussianCycles:
-    """The state of a fit: A, the path of the objective, and the last point of the surface.
+    """The state of a fit: A, the path of the objective, and the surrogate's last point.
 
     A cycle is one step, and K is positive definite at its end: a line search turns back from where
     it is not. `augmented` is the last finite estimate at every moment, also after an exception.
@@ -25,7 +25,7 @@ class GaussianCycles:
     def __init__(self, augmented: Tensor, progress: Progress) -> None:
         self.augmented = augmented
         self.objective_path: list[float] = []
-        self.point: SurfacePoint | None = None
+        self.point: SurrogatePoint | None = None
         self._progress = progress
         self._num_cycles = 0
 
@@ -33,7 +33,7 @@ class GaussianCycles:
         self,
         sample: GaussianSample,
         penalty: Penalty,
-        region: Region,
+        constraints: Constraints,
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
@@ -51,8 +51,8 @@ class GaussianCycles:
             if earlier.status is not None:
                 self._progress.journal.note_run(earlier)
                 return FitStatus(earlier.status)
-        surface = Surface(sample, penalty, region)
-        status = self._climb(surface, tolerance, max(max_cycles - self._num_cycles, 1))
+        surrogate = Surrogate(sample, penalty, constraints)
+        status = self._climb(surrogate, tolerance, max(max_cycles - self._num_cycles, 1))
         self._note(status)
         return status
 
@@ -63,12 +63,12 @@ class GaussianCycles:
     def restore(self, state: list[Tensor]) -> None:
         """Have what `state` returned."""
 
-    def _climb(self, surface: Surface, tolerance: float, max_cycles: int) -> FitStatus:
+    def _climb(self, surrogate: Surrogate, tolerance: float, max_cycles: int) -> FitStatus:
         """Step until a step's scaled change, and what it left, are below `tolerance`.
 
         Or until no step gains: that is the top where the last one promised no more than rounding.
         """
-        point = surface.at(self.augmented, self._progress)
+        point = surrogate.at(self.augmented, self._progress)
         first_change = math.nan
         for _ in range(max_cycles):
             if not math.isfinite(point.value):

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
-from vnce_engine.optim.constraints import Region
-from vnce_engine.optim.surface import Sample, SurfacePoint
+from vnce_engine.optim.constraints import Constraints
+from vnce_engine.optim.surrogate import Sample, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -78,14 +78,14 @@ class Fit(Protocol[AnyRowSample]):
     augmented: Tensor
     """A (d + 1, d + 1), the last finite estimate at every moment."""
     objective_path: list[float]
-    point: SurfacePoint | None
-    """The surface at the estimate; None before the first run."""
+    point: SurrogatePoint | None
+    """The surrogate at the estimate; None before the first run."""
 
     def run(
         self,
         sample: AnyRowSample,
         penalty: Penalty,
-        region: Region,
+        constraints: Constraints,
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
@@ -132,15 +132,15 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
         return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows, barrier_rows)
 
-    def region(
+    def constraints(
         self, linear: str, graph: Tensor | None = None, *, is_definite: bool = False
-    ) -> Region:
+    ) -> Constraints:
         """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i.
 
         `graph`, bool (d, d), has the interactions that may differ from zero.
         """
         floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
-        return Region(linear == "free", floor, graph, is_definite)
+        return Constraints(linear == "free", floor, graph, is_definite)
 
     def is_noise_near(self, sample: RowSampleT, augmented: Tensor) -> bool:
         """Return whether the noise of a final sample is as near to the data as it can be made."""

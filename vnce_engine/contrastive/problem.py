@@ -126,7 +126,7 @@ class Problem(PreparedTable[ContrastiveSample]):
             + truncated_normal.log_mass(mu, sigma)
         ).sum()
         model = TruncatedGaussian(torch.diag(precision), mu * precision, log_partition)
-        return self.region(linear).project(model.augmented())
+        return self.constraints(linear).project(model.augmented())
 
     def cycles(self, start: Tensor, progress: Progress) -> Cycles:
         """Return variational EM that is to go on from `start`."""

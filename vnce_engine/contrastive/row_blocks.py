@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.optim.symmetric_products import quadratics
-from vnce_engine.runtime.arena import Shelf
+from vnce_engine.runtime.arena import Arena
 
 # Columns of a block: with d = 20 to 100 coordinates it then stays inside a level-two cache.
 BLOCK_WIDTH = 2048
@@ -82,17 +82,17 @@ class Block:
             draw_weight=values.new_full((num_draws, num_rows), 1 / num_draws),
         )
 
-    def laid_on(self, shelf: Shelf) -> "Block":
-        """Return the same block, its memory on a shelf."""
+    def laid_on(self, arena: Arena) -> "Block":
+        """Return the same block, its memory on a arena."""
         return replace(
             self,
-            draws=shelf.lay(self.draws),
-            owner=shelf.lay(self.owner),
-            missing=shelf.lay(self.missing),
-            levels=shelf.lay(self.levels),
-            log_noise=shelf.lay(self.log_noise),
-            log_ratio_offset=shelf.lay(self.log_ratio_offset),
-            draw_weight=shelf.lay(self.draw_weight),
+            draws=arena.store(self.draws),
+            owner=arena.store(self.owner),
+            missing=arena.store(self.missing),
+            levels=arena.store(self.levels),
+            log_noise=arena.store(self.log_noise),
+            log_ratio_offset=arena.store(self.log_ratio_offset),
+            draw_weight=arena.store(self.draw_weight),
         )
 
     def of_owners(self, is_kept: Tensor) -> "Block":

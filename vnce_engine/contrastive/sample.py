@@ -16,7 +16,7 @@ from vnce_engine.distributions.statistics import statistics
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, quadratics
 from vnce_engine.penalties.penalty import PenaltyCurvature
-from vnce_engine.runtime.arena import Shelf
+from vnce_engine.runtime.arena import Arena
 from vnce_engine.runtime.progress import Progress
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
@@ -206,7 +206,7 @@ def data_blocks(
 
     A block of rows without missing cells keeps one draw, as all would be alike.
     """
-    shelf = Shelf()
+    arena = Arena()
     blocks = []
     for owner in _alike(observations, rows).split(max(1, BLOCK_WIDTH // num_draws)):
         values, observed = observations.values[owner], observations.observed[owner]
@@ -219,7 +219,7 @@ def data_blocks(
             owner=owner,
             log_noise=noise.log_prob(values, observed),
         )
-        blocks.append(block.laid_on(shelf))
+        blocks.append(block.laid_on(arena))
     return blocks
 
 
@@ -236,7 +236,7 @@ def noise_blocks(
     mask is observed and drive its draws where it is not, so that evenly spread points stay evenly
     spread in the completed rows.
     """
-    shelf = Shelf()
+    arena = Arena()
     blocks = []
     for owner in _alike(observations, rows).split(max(1, BLOCK_WIDTH // noise_ratio)):
         uniforms = points(noise_ratio * len(owner))
@@ -249,7 +249,7 @@ def noise_blocks(
             owner=owner.repeat(noise_ratio),
             log_noise=noise.log_prob(values, observed.repeat(noise_ratio, 1)),
         )
-        blocks.append(block.laid_on(shelf))
+        blocks.append(block.laid_on(arena))
     return blocks
 
 

@@ -10,10 +10,10 @@ from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.contrastive.sample import ContrastiveSample
 from vnce_engine.optim.anderson import Acceleration
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, newton_step
 from vnce_engine.optim.step_length import centred, column_units, scaled_change, standard_errors
-from vnce_engine.optim.surface import Surface, SurfacePoint
+from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.journal import RunEntry
 from vnce_engine.runtime.progress import Progress
@@ -41,7 +41,7 @@ _SMALLEST_SHARE = 0.3
 
 
 class Cycles:
-    """EM's state: A, the path of the objective, and the last point of the surface.
+    """EM's state: A, the path of the objective, and the surrogate's last point.
 
     `augmented` is the last finite estimate at every moment, also after an exception.
     """
@@ -50,7 +50,7 @@ class Cycles:
         self.augmented = augmented
         self._next = augmented
         self.objective_path: list[float] = []
-        self.point: SurfacePoint | None = None
+        self.point: SurrogatePoint | None = None
         self._progress = progress
         self._acceleration = Acceleration()
         self._noise_at: Tensor | None = None
@@ -60,7 +60,7 @@ class Cycles:
         self,
         sample: ContrastiveSample,
         penalty: Penalty,
-        region: Region,
+        constraints: Constraints,
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
@@ -83,7 +83,7 @@ class Cycles:
             max_cycles = max(max_cycles - earlier.num_cycles, 1)
             self._noise_at = earlier.noise_at
             self._complete(sample.noise, earlier.noise_at)
-        status = self._cycle(sample, penalty, region, tolerance, max_cycles)
+        status = self._cycle(sample, penalty, constraints, tolerance, max_cycles)
         self._note(status)
         return status
 
@@ -111,7 +111,7 @@ class Cycles:
         self,
         sample: ContrastiveSample,
         penalty: Penalty,
-        region: Region,
+        constraints: Constraints,
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
@@ -120,16 +120,16 @@ class Cycles:
         Or until a step is short in standard errors; see `_STEP`. Reports progress to
         the share of the way, on a logarithmic scale, from the first change to the tolerance.
         """
-        accepted: SurfacePoint | None = None
+        accepted: SurrogatePoint | None = None
         num_retreats = 0
-        first_way = math.nan
-        is_loose = tolerance >= _LOOSE_TOLERANCE and not penalty.has_kink
-        is_judged = not is_loose and not penalty.has_kink
+        first_ratio = math.nan
+        is_loose = tolerance >= _LOOSE_TOLERANCE and not penalty.is_nonsmooth
+        is_judged = not is_loose and not penalty.is_nonsmooth
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
         for _ in range(max_cycles):
             start = self._next
-            self._e_step(sample, start, region, stale)
-            point = Surface(sample, penalty, region).at(start, self._progress)
+            self._e_step(sample, start, constraints, stale)
+            point = Surrogate(sample, penalty, constraints).at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
                 self._retreat(accepted.augmented)
@@ -139,24 +139,24 @@ class Cycles:
             if not math.isfinite(point.value):
                 return FitStatus.NON_FINITE
             accepted = point
-            centre = _centre(sample, region)
+            centre = _centre(sample, constraints)
             step = newton_step(point, self._progress)
-            way = _way(step, start, centre, tolerance)
-            if way < 1 and is_judged:
+            ratio = _convergence_ratio(step, start, centre, tolerance)
+            if ratio < 1 and is_judged:
                 # A loosely solved step may be short only because it leaves out what is left to do.
                 strict = newton_step(point, self._progress, STRICT_FORCING)
-                strict_way = _way(strict, start, centre, tolerance)
-                if strict_way >= 1:
-                    step, way = strict, strict_way
+                strict_ratio = _convergence_ratio(strict, start, centre, tolerance)
+                if strict_ratio >= 1:
+                    step, ratio = strict, strict_ratio
             image = step.point.augmented
             self.augmented, self.point = image, step.point
             self.objective_path.append(float(step.point.value))
-            first_way = way if math.isnan(first_way) else first_way
-            self._report(way, first_way)
-            self._next = self._extrapolated(start, image, region, centre)
+            first_ratio = ratio if math.isnan(first_ratio) else first_ratio
+            self._report(ratio, first_ratio)
+            self._next = self._extrapolated(start, image, constraints, centre)
             self._num_cycles += 1
             self._note(None)
-            if way < 1:
+            if ratio < 1:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS
 
@@ -167,18 +167,20 @@ class Cycles:
         self._next = self.augmented = 0.5 * (accepted + self._next)
 
     def _e_step(
-        self, sample: ContrastiveSample, augmented: Tensor, region: Region, stale: float
+        self, sample: ContrastiveSample, augmented: Tensor, constraints: Constraints, stale: float
     ) -> None:
         """Complete the rows by draws under `augmented`; noise rows only where theirs are stale."""
-        if self._noise_at is None or self._moved(sample, augmented, region) > stale:
+        if self._noise_at is None or self._moved(sample, augmented, constraints) > stale:
             self._complete(sample.noise, augmented)
             self._noise_at = augmented
         self._complete(sample.data, augmented)
 
-    def _moved(self, sample: ContrastiveSample, augmented: Tensor, region: Region) -> float:
+    def _moved(
+        self, sample: ContrastiveSample, augmented: Tensor, constraints: Constraints
+    ) -> float:
         """Return how far `augmented` is from where noise rows were drawn, wherever columns lie."""
         assert self._noise_at is not None
-        step = centred(augmented - self._noise_at, _centre(sample, region))
+        step = centred(augmented - self._noise_at, _centre(sample, constraints))
         return scaled_change(step, augmented)
 
     def _complete(self, blocks: Sequence[Block], augmented: Tensor) -> None:
@@ -186,35 +188,37 @@ class Cycles:
             self._progress.spend(4 * block.work)
             complete(block, augmented)
 
-    def _extrapolated(self, start: Tensor, image: Tensor, region: Region, centre: Tensor) -> Tensor:
+    def _extrapolated(
+        self, start: Tensor, image: Tensor, constraints: Constraints, centre: Tensor
+    ) -> Tensor:
         # Residuals of c, large beside the others, would drown them; c follows K and h at once.
         units = column_units(image)
         units[-1, -1] = 0.0
         point = self._acceleration.next_point(start, image, lambda a: centred(a, centre) * units)
         if (point.diagonal() > _SMALLEST_SHARE * image.diagonal())[:-1].all():
             # What the M-step has set to zero stays there.
-            point = region.project(0.5 * (point + point.mT) * (image != 0))
-            if region.contains(point):
+            point = constraints.project(0.5 * (point + point.mT) * (image != 0))
+            if constraints.contains(point):
                 return point
         self._acceleration.restart()
         return image
 
-    def _report(self, way: float, first_way: float) -> None:
-        whole = math.log(max(first_way, 1))
-        left = math.log(max(way, 1))
+    def _report(self, ratio: float, first_ratio: float) -> None:
+        whole = math.log(max(first_ratio, 1))
+        left = math.log(max(ratio, 1))
         share = 1 - left / whole if whole > 0 else 1.0
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])
 
 
-def _centre(sample: ContrastiveSample, region: Region) -> Tensor:
+def _centre(sample: ContrastiveSample, constraints: Constraints) -> Tensor:
     """Return (d + 1,): the completed columns' means where h is free, 0 where not, and 1."""
     centre = sample.mean()
-    if not region.has_linear:
+    if not constraints.has_linear:
         centre[:-1] = 0.0
     return centre
 
 
-def _way(step: NewtonStep, start: Tensor, centre: Tensor, tolerance: float) -> float:
+def _convergence_ratio(step: NewtonStep, start: Tensor, centre: Tensor, tolerance: float) -> float:
     """Return how many times as far as a fit may end: in single entries or in standard errors."""
     image = step.point.augmented
     change = max(

@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.climb import CompleteSample, Optimum, Report, climb
 from vnce_engine.baselines.completion import Completion, filled, fit_completed
 from vnce_engine.baselines.exponential import Parameters
 from vnce_engine.baselines.filling import complete_rows, not_modelled
 from vnce_engine.baselines.linear_choice import JudgedSample
+from vnce_engine.baselines.maximise import CompleteSample, Optimum, Report, maximise
 from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
 from vnce_engine.baselines.score_matching import JudgedScoreMatching, ScoreMatching, Weight
@@ -64,7 +64,7 @@ class _CompletedEstimator(ComparatorEstimator):
             centre = cells.mean(dim=1)
             # Without h there is nothing that could move along.
             sample = self._sample(cells, centre * table.free_linear, progress)
-            return climb(sample, start, table, progress, report)
+            return maximise(sample, start, table, progress, report)
 
         return fit_completed(
             table,

@@ -11,7 +11,7 @@ from vnce_engine.contrastive.prepared import RowSample
 from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.result import Diagnostics, PenaltyStep, Stability, path_of_the_chosen
-from vnce_engine.optim.surface import SurfacePoint
+from vnce_engine.optim.surrogate import SurrogatePoint
 from vnce_engine.runtime.reports import FitWarning
 
 # A class probability that leaves less than this to the other class counts as certain.
@@ -65,7 +65,7 @@ def diagnose_contrastive(
     observations: Observations,
     sample: RowSample,
     augmented: Tensor,
-    point: SurfacePoint | None,
+    point: SurrogatePoint | None,
     inverse_k0: Tensor,
 ) -> Diagnostics:
     """Return the figures of an estimate (d + 1, d + 1) that tells a sample's data from noise."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vnce_engine.optim.conjugate_gradients import solve
-from vnce_engine.optim.surface import Curvature, Preconditioner, SurfacePoint
+from vnce_engine.optim.surrogate import Curvature, Preconditioner, SurrogatePoint
 from vnce_engine.runtime.progress import Progress
 
 # Faces of the orthant that one M-step tries; the next one goes on from there.
@@ -27,7 +27,7 @@ _MAX_FACES = 8
 
 
 def orthant_target(
-    point: SurfacePoint,
+    point: SurrogatePoint,
     curvature: Curvature,
     preconditioner: Preconditioner,
     progress: Progress,
@@ -36,7 +36,7 @@ def orthant_target(
 
     `curvature` and `preconditioner` are those of all entries that may move.
     """
-    whole = curvature.restricted(point.surface.region.estimated())
+    whole = curvature.restricted(point.surrogate.constraints.estimated())
     signs = _signs(point)
     is_free = curvature.is_free
     best, largest_gain = _steepest(point, curvature, signs, preconditioner), 0.0
@@ -62,10 +62,10 @@ def orthant_target(
     return best
 
 
-def _signs(point: SurfacePoint) -> Tensor:
+def _signs(point: SurrogatePoint) -> Tensor:
     """Return the sign (d + 1, d + 1) of each interaction within the orthant, 0 elsewhere."""
     precision, slope = point.augmented[:-1, :-1], point.gradient[:-1, :-1]
-    return pad(point.surface.penalty.orthant(precision, slope), (0, 1, 0, 1))
+    return pad(point.surrogate.penalty.orthant(precision, slope), (0, 1, 0, 1))
 
 
 def _has_sign(values: Tensor, signs: Tensor) -> Tensor:
@@ -74,24 +74,26 @@ def _has_sign(values: Tensor, signs: Tensor) -> Tensor:
 
 
 def _within(
-    point: SurfacePoint, augmented: Tensor, signs: Tensor, preconditioner: Preconditioner
+    point: SurrogatePoint, augmented: Tensor, signs: Tensor, preconditioner: Preconditioner
 ) -> Tensor:
-    """Return `augmented` taken back to the orthant and the region, h and c going along."""
+    """Return `augmented` back in the orthant and within the constraints, h and c going along."""
     inside = augmented.masked_fill(~_has_sign(augmented, signs), 0.0)
-    cut = point.surface.region.project(inside) - augmented
+    cut = point.surrogate.constraints.project(inside) - augmented
     return augmented + preconditioner.about_centre(cut)
 
 
 def _model_gain(
-    point: SurfacePoint, target: Tensor, curvature: Curvature, progress: Progress
+    point: SurrogatePoint, target: Tensor, curvature: Curvature, progress: Progress
 ) -> float:
-    """Return what the quadratic model promises of the way to the target."""
-    way = target - point.augmented
-    return float((way * (point.gradient - 0.5 * curvature.product(way, progress))).sum())
+    """Return the increase that the quadratic model predicts on the step to the target."""
+    direction = target - point.augmented
+    return float(
+        (direction * (point.gradient - 0.5 * curvature.product(direction, progress))).sum()
+    )
 
 
 def _steepest(
-    point: SurfacePoint,
+    point: SurrogatePoint,
     curvature: Curvature,
     signs: Tensor,
     preconditioner: Preconditioner,

@@ -12,7 +12,7 @@ _AT_FLOOR = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class Region:
+class Constraints:
     """Symmetric matrices A = [[K, -h], [-hᵀ, 2c]] with h free or zero and every K_ii >= floor.
 
     The floor is above 0: a missing cell's variance is about 1 / K_ii, and a column with tails

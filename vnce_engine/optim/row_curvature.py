@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.preconditioner import GaussianPreconditioner
 from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
 from vnce_engine.penalties.penalty import PenaltyCurvature
@@ -50,14 +50,16 @@ class RowCurvature:
         """Return the operator on the entries that are free."""
         return replace(self, is_free=is_free)
 
-    def preconditioner(self, region: Region, *, is_sparse: bool) -> GaussianPreconditioner:
+    def preconditioner(
+        self, constraints: Constraints, *, is_sparse: bool
+    ) -> GaussianPreconditioner:
         """Return an approximate inverse for all that is estimated."""
         return GaussianPreconditioner.of(
             self.rows,
             self.penalty_diagonal(),
-            region.estimated(),
-            region.has_linear,
-            self.mean() if region.has_linear and is_sparse else None,
+            constraints.estimated(),
+            constraints.has_linear,
+            self.mean() if constraints.has_linear and is_sparse else None,
         )
 
     def diagonal(self) -> Tensor:

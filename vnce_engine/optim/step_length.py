@@ -25,9 +25,9 @@ def standard_errors(step: NewtonStep) -> float:
     The objective's curvature over all rows is the inverse of the parameters' covariance, to which
     it tends as nu grows, so that what the step promises over all rows is the sum of their squares.
     """
-    surface = step.point.surface
-    num_parameters = int(torch.triu(surface.region.estimated()).sum())
-    return math.sqrt(step.promised * surface.sample.num_rows / num_parameters)
+    surrogate = step.point.surrogate
+    num_parameters = int(torch.triu(surrogate.constraints.estimated()).sum())
+    return math.sqrt(step.predicted_increase * surrogate.sample.num_rows / num_parameters)
 
 
 def scaled_change(step: Tensor, augmented: Tensor) -> float:

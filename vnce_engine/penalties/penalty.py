@@ -94,7 +94,7 @@ class Penalty:
         return replace(self, relaxed_weights=(1 + squares).pow(-1 - share))
 
     @property
-    def has_kink(self) -> bool:
+    def is_nonsmooth(self) -> bool:
         """Whether the penalty has no derivative where an interaction is zero."""
         return self.kind is PenaltyKind.L1 and self.strength > 0
 
@@ -154,7 +154,7 @@ class Penalty:
         At a kink it is the subgradient of least size: zero where moving off would not gain.
         """
         ascent = gradient - self.gradient(precision)
-        if not self.has_kink:
+        if not self.is_nonsmooth:
             return ascent
         threshold = 0.5 * self._pair_weight * self._scaling()
         shrunk = ascent.sign() * (ascent.abs() - threshold).clamp(min=0)

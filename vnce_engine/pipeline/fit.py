@@ -20,7 +20,7 @@ from vnce_engine.inference.diagnostics import (
     stability_warnings,
 )
 from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.runtime.device import chosen_device
@@ -254,11 +254,11 @@ class _Run(Generic[RowSampleT]):
         """Run the final fit, its last cycles with better noise and a relaxed penalty."""
         options = self._options
         problem = self._setting.problem
-        penalty, region = self._penalty_and_region()
+        penalty, constraints = self._penalty_and_constraints()
         self._penalty = penalty if penalty.strength > 0 else None
         rough = max(options.tolerance, _ROUGH_TOLERANCE)
         self._progress.enter_part(0.0, 0.4)
-        status = self._cycles.run(self._sample, penalty, region, rough, options.max_cycles)
+        status = self._cycles.run(self._sample, penalty, constraints, rough, options.max_cycles)
         if status is FitStatus.NON_FINITE:
             return status
         self._progress.enter_part(0.4, 1.0)
@@ -269,7 +269,7 @@ class _Run(Generic[RowSampleT]):
             self._noise_starts.append(len(self._cycles.objective_path))
             relaxed = penalty.relaxed(self._cycles.augmented[:-1, :-1], self._relaxation)
             status = self._cycles.run(
-                self._sample, relaxed, region, options.tolerance, self._cycles_left()
+                self._sample, relaxed, constraints, options.tolerance, self._cycles_left()
             )
             if problem.is_noise_near(self._sample, self._cycles.augmented):
                 break
@@ -284,16 +284,16 @@ class _Run(Generic[RowSampleT]):
     def _cycles_left(self) -> int:
         return self._options.max_cycles - len(self._cycles.objective_path)
 
-    def _penalty_and_region(self) -> tuple[Penalty, Region]:
+    def _penalty_and_constraints(self) -> tuple[Penalty, Constraints]:
         """Return those of the final fit, to a chosen graph without a penalty where that is safe."""
         setting, num_rows = self._setting, self._setting.problem.num_rows
         graph = None if self._choice is None else self._choice.graph
         if graph is None:
-            return setting.penalty(self._strength, num_rows), setting.region()
+            return setting.penalty(self._strength, num_rows), setting.constraints()
         needed = num_parameters(len(graph), int(graph.sum()) // 2)
         strength = None if needed < num_rows else weakest_safe_strength(PenaltyKind.RIDGE)
         ridge = replace(setting, kind=PenaltyKind.RIDGE)
-        return ridge.penalty(strength, num_rows), ridge.region(graph)
+        return ridge.penalty(strength, num_rows), ridge.constraints(graph)
 
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""

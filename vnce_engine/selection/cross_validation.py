@@ -23,9 +23,9 @@ from torch.nn.functional import pad
 from vnce_engine.contrastive.prepared import Fit, RowSampleT
 from vnce_engine.contrastive.problem import num_parameters
 from vnce_engine.distributions.statistics import to_matrix, to_slope, upper_triangle
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import newton_step
-from vnce_engine.optim.surface import Surface
+from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection.setting import Setting
@@ -108,7 +108,9 @@ class _Folds(Generic[RowSampleT]):
         for fold, of_fold in enumerate(of_folds or [penalty] * self.number):
             others = sample.select(self._of_row != fold)
             lighter = replace(of_fold, num_rows=others.num_rows)
-            point = Surface(others, lighter, self._setting.region()).at(augmented, self._progress)
+            point = Surrogate(others, lighter, self._setting.constraints()).at(
+                augmented, self._progress
+            )
             moved = newton_step(point, self._progress).point.augmented
             part = sample.select(self._of_row == fold)
             total += part.objective_by_row(moved, len(total))
@@ -119,9 +121,9 @@ class _Folds(Generic[RowSampleT]):
         self, augmented: Tensor, sample: RowSampleT, penalty: Penalty, of_folds: Sequence[Penalty]
     ) -> tuple[Tensor, list[Tensor]]:
         """Return what `held_out` does, the equations of every fold's step solved as a matrix."""
-        progress, region = self._progress, self._setting.region()
+        progress, constraints = self._progress, self._setting.constraints()
         num_rows, precision = len(self._of_row), augmented[:-1, :-1]
-        point = Surface(sample, penalty, region).at(augmented, progress)
+        point = Surrogate(sample, penalty, constraints).at(augmented, progress)
         free = point.is_free()[upper_triangle(len(augmented), augmented.device)]
         free = free.nonzero().flatten()
         part_of = sample.select if self._with_noise else sample.data_part
@@ -149,7 +151,7 @@ class _Folds(Generic[RowSampleT]):
                 (slope - slopes[fold] - penalty_slope).unsqueeze(1),
                 free,
             )
-            moved, share = _moved(augmented, to_matrix(step[:, 0], len(augmented)), region)
+            moved, share = _moved(augmented, to_matrix(step[:, 0], len(augmented)), constraints)
             shares = _objective(part, staying, moved, num_rows)
             if share < 1:
                 # The objective is concave: at the end of the whole step it is lower still.
@@ -190,8 +192,8 @@ def _solution(matrix: Tensor, slopes: Tensor, free: Tensor) -> Tensor:
     return steps if info == 0 else torch.full_like(steps, torch.nan)
 
 
-def _moved(augmented: Tensor, step: Tensor, region: Region) -> tuple[Tensor, float]:
-    """Return the end of a step, or of the first of ever shorter ones in the region, and its share.
+def _moved(augmented: Tensor, step: Tensor, constraints: Constraints) -> tuple[Tensor, float]:
+    """Return the end of a step, or of the first of ever shorter feasible ones, and its share.
 
     NaN where the step is.
     """
@@ -199,8 +201,8 @@ def _moved(augmented: Tensor, step: Tensor, region: Region) -> tuple[Tensor, flo
         return torch.full_like(augmented, torch.nan), 1.0
     share = 1.0
     for _ in range(_MAX_HALVINGS):
-        moved = region.project(augmented + share * step)
-        if region.contains(moved):
+        moved = constraints.project(augmented + share * step)
+        if constraints.contains(moved):
             return moved, share
         share *= 0.5
     return augmented, 1.0

@@ -24,7 +24,7 @@ from torch import Tensor
 from vnce_engine.contrastive.prepared import Fit, RowSampleT
 from vnce_engine.contrastive.problem import num_parameters
 from vnce_engine.inference.result import PenaltyStep
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -65,15 +65,15 @@ def choose_by_ebic(
     for position, strength in enumerate(strengths):
         progress.enter_part(position / len(strengths), (position + 1) / len(strengths))
         penalty = setting.penalty(strength, num_rows)
-        _run(fit, sample, penalty, setting.region(), _PATH_TOLERANCE)
+        _run(fit, sample, penalty, setting.constraints(), _PATH_TOLERANCE)
         edges = num_edges(fit.augmented)
         if num_parameters(num_columns, edges) >= num_rows:
             break
-        region = setting.region(graph_of(fit.augmented))
-        refit = setting.cycles(region.project(fit.augmented), progress)
+        constraints = setting.constraints(graph_of(fit.augmented))
+        refit = setting.cycles(constraints.project(fit.augmented), progress)
         progress.journal.watch((fit, refit))
         none = setting.penalty(None, num_rows)
-        status = _run(refit, sample, none, region, _REFIT_TOLERANCE)
+        status = _run(refit, sample, none, constraints, _REFIT_TOLERANCE)
         has_settled.append(status is FitStatus.CONVERGED)
         objective = refit.objective_path[-1] if refit.objective_path else -math.inf
         # A barrier against an indefinite K is no part of the criterion.
@@ -119,11 +119,11 @@ def _run(
     fit: Fit[RowSampleT],
     sample: RowSampleT,
     penalty: Penalty,
-    region: Region,
+    constraints: Constraints,
     tolerance: float,
 ) -> FitStatus:
     for _ in range(_NUM_PARTS):
-        status = fit.run(sample, penalty, region, tolerance, _CYCLES_OF_A_PART)
+        status = fit.run(sample, penalty, constraints, tolerance, _CYCLES_OF_A_PART)
         if status is not FitStatus.MAX_ITERATIONS:
             break
     return status

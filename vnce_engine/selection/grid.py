@@ -96,14 +96,14 @@ def strongest_l1(setting: Setting[RowSampleT], progress: Progress) -> float:
     # Any strength will do: without interactions it only switches the diagonal's part on.
     penalty = setting.penalty(1.0, sample.num_rows)
     independent = setting.cycles(setting.start(), progress)
-    independent.run(sample, penalty, setting.region(no_edges), _TOLERANCE, _MAX_CYCLES)
+    independent.run(sample, penalty, setting.constraints(no_edges), _TOLERANCE, _MAX_CYCLES)
     assert independent.point is not None
-    surface = replace(
-        independent.point.surface,
+    surrogate = replace(
+        independent.point.surrogate,
         penalty=setting.penalty(None, sample.num_rows),
-        region=setting.region(),
+        constraints=setting.constraints(),
     )
-    slopes = surface.at(independent.augmented, progress).gradient[:-1, :-1]
+    slopes = surrogate.at(independent.augmented, progress).gradient[:-1, :-1]
     root = problem.inverse_k0(setting.linear).sqrt()
     # A pair has two entries.
     steepest = 2 * (slopes / torch.outer(root, root)).fill_diagonal_(0.0).abs().max()

@@ -84,7 +84,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
         penalty = _trial_penalty(trial, problem.num_rows)
         trial = replace(trial, kind=penalty.kind)
         cycles = trial.cycles(trial.start(), progress)
-        status = cycles.run(problem.sample, penalty, trial.region(), _TOLERANCE, _TRIAL_CYCLES)
+        status = cycles.run(problem.sample, penalty, trial.constraints(), _TOLERANCE, _TRIAL_CYCLES)
         if status is FitStatus.CONVERGED:
             converged.append(linear)
         values[linear] = progress.journal.value(
@@ -215,10 +215,10 @@ def _relaxation(
     fit = setting.cycles(start, progress)
     progress.journal.watch((fit,))
     penalty = setting.penalty(strength, problem.num_rows)
-    fit.run(problem.sample, penalty, setting.region(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
+    fit.run(problem.sample, penalty, setting.constraints(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
     plain = fit.augmented
     relaxed = penalty.relaxed(plain[:-1, :-1])
-    fit.run(problem.sample, relaxed, setting.region(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
+    fit.run(problem.sample, relaxed, setting.constraints(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
     gain, error = _mean_and_error(
         progress.journal.value(
             partial(gain_of_relaxing, setting, plain, fit.augmented, penalty, progress)
@@ -256,7 +256,7 @@ def _follow(
         )
         progress.enter_part(start, end)
         penalty = setting.penalty(strength, problem.num_rows)
-        status = fit.run(problem.sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+        status = fit.run(problem.sample, penalty, setting.constraints(), _TOLERANCE, _MAX_CYCLES)
         has_converged |= status is FitStatus.CONVERGED
         points.append(fit.augmented)
         if status is FitStatus.NON_FINITE:

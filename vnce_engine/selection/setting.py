@@ -6,7 +6,7 @@ from typing import Generic
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import Fit, PreparedTable, RowSampleT
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 
@@ -34,6 +34,6 @@ class Setting(Generic[RowSampleT]):
         """Return the penalty of a fit to `num_rows` rows; a strength of None is none at all."""
         return self.problem.penalty(strength, self.kind, self.linear, num_rows, self.barrier_rows)
 
-    def region(self, graph: Tensor | None = None) -> Region:
+    def constraints(self, graph: Tensor | None = None) -> Constraints:
         """Return where A may lie; `graph`, bool (d, d), has the interactions that may."""
-        return self.problem.region(self.linear, graph, is_definite=self.barrier_rows > 0)
+        return self.problem.constraints(self.linear, graph, is_definite=self.barrier_rows > 0)

@@ -223,7 +223,7 @@ def _graphs(
     graphs: list[Tensor] = []
     for strength in strengths:
         penalty = setting.penalty(strength, sample.num_rows)
-        status = cycles.run(sample, penalty, setting.region(), _TOLERANCE, _MAX_CYCLES)
+        status = cycles.run(sample, penalty, setting.constraints(), _TOLERANCE, _MAX_CYCLES)
         if status is FitStatus.NON_FINITE:
             raise _FailedSubsampleError("the objective was infinite or undefined")
         if status is FitStatus.MAX_ITERATIONS:

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from vnce_engine.baselines.climb import CompleteSample
 from vnce_engine.baselines.columnwise import ColumnwiseCurvature
 from vnce_engine.baselines.lyapunov import LyapunovPreconditioner
+from vnce_engine.baselines.maximise import CompleteSample
 from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.baselines.score_matching import ScoreMatching, Weight
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import Penalty, PenaltyCurvature, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 
@@ -58,12 +58,12 @@ def penalty_of_the_diagonal(strength: float) -> PenaltyCurvature:
     return Penalty(strength, PenaltyKind.ADAPTIVE, ones, 40).curvature(torch.ones(D, D).double())
 
 
-def region() -> Region:
-    return Region(True, torch.full((D,), 0.05, dtype=torch.float64), has_constant=False)
+def constraints() -> Constraints:
+    return Constraints(True, torch.full((D,), 0.05, dtype=torch.float64), has_constant=False)
 
 
 def curvature_of(sample: CompleteSample, theta: Tensor) -> ColumnwiseCurvature:
-    curvature = sample.curvature(theta, no_penalty(), region().estimated())
+    curvature = sample.curvature(theta, no_penalty(), constraints().estimated())
     assert isinstance(curvature, ColumnwiseCurvature)
     return curvature
 
@@ -82,7 +82,7 @@ def test_the_curvature_is_minus_the_hessian(sample: CompleteSample, theta: Tenso
     curvature = curvature_of(sample, theta)
     for _, _, direction in directions():
         above, below = (sample.terms(theta + s * direction, SILENT)[1] for s in (STEP, -STEP))
-        expected = (below - above) / (2 * STEP * sample.num_rows) * region().estimated()
+        expected = (below - above) / (2 * STEP * sample.num_rows) * constraints().estimated()
         assert (curvature.product(direction, SILENT) - expected).abs().max() < 1e-8
 
 
@@ -108,7 +108,7 @@ def test_the_preconditioner_inverts_a_sum_of_squares_of_columns_and_the_diagonal
     moment = extended @ extended.mT / 50
     weights = unit * torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64)
     penalty = penalty_of_the_diagonal(strength)
-    estimated = Region(has_linear, weights, has_constant=False).estimated()
+    estimated = Constraints(has_linear, weights, has_constant=False).estimated()
     step = torch.from_numpy(rng.normal(size=(D + 1, D + 1)))
     step = (step + step.mT) * estimated
     slopes = torch.zeros_like(step)

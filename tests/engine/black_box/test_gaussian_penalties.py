@@ -47,7 +47,7 @@ def climbed(
 ) -> Penalty:
     """Take a fit to the optimum under a penalty, which is returned."""
     penalty = problem.penalty(strength, kind, "free", problem.num_rows)
-    status = fit.run(problem.sample, penalty, problem.region("free"), 1e-7, 100)
+    status = fit.run(problem.sample, penalty, problem.constraints("free"), 1e-7, 100)
     assert status is FitStatus.CONVERGED
     return penalty
 
@@ -59,8 +59,8 @@ def test_every_penalty_of_next_to_no_strength_leaves_what_no_penalty_does(fracti
     starts = {kind: GaussianCycles(problem.start("free"), QUIET) for kind in PenaltyKind}
     for kind, fit in starts.items():
         weak = Penalty(1e-9, kind, problem.inverse_k0("free"), num_rows=10**12)
-        region = problem.region("free")
-        assert fit.run(problem.sample, weak, region, 1e-7, 100) is FitStatus.CONVERGED
+        constraints = problem.constraints("free")
+        assert fit.run(problem.sample, weak, constraints, 1e-7, 100) is FitStatus.CONVERGED
     none = GaussianCycles(problem.start("free"), QUIET)
     climbed(problem, none, 0.0, PenaltyKind.RIDGE)
     for fit in starts.values():

@@ -10,7 +10,7 @@ from vnce_engine.contrastive.gaussian_sample import GaussianSample, log_density
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
-from vnce_engine.optim.surface import Surface
+from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
 
@@ -27,7 +27,7 @@ def prepared(fraction: float) -> GaussianProblem:
     return GaussianProblem.prepare(observations, 2, "random", generator)
 
 
-def surface(fraction: float, strength: float) -> tuple[Surface, Tensor]:
+def surrogate(fraction: float, strength: float) -> tuple[Surrogate, Tensor]:
     """Return a small objective and an A away from its maximum."""
     problem = prepared(fraction)
     penalty = problem.penalty(strength, PenaltyKind.RIDGE, "free", problem.num_rows)
@@ -40,11 +40,11 @@ def surface(fraction: float, strength: float) -> tuple[Surface, Tensor]:
         ],
         dtype=torch.float64,
     )
-    region = problem.region("free")
-    return Surface(problem.sample, penalty, region), A
+    constraints = problem.constraints("free")
+    return Surrogate(problem.sample, penalty, constraints), A
 
 
-def objective(made: Surface, augmented: Tensor) -> Tensor:
+def objective(made: Surrogate, augmented: Tensor) -> Tensor:
     """Return the same objective by automatic differentiation's rules alone."""
     sample = made.sample
     assert isinstance(sample, GaussianSample)
@@ -62,7 +62,7 @@ def objective(made: Surface, augmented: Tensor) -> Tensor:
 @pytest.mark.parametrize("fraction", [0.0, 0.4])
 @pytest.mark.parametrize("strength", [0.0, 2.0])
 def test_value_and_slope_are_those_of_the_nce_objective(fraction: float, strength: float) -> None:
-    made, augmented = surface(fraction, strength)
+    made, augmented = surrogate(fraction, strength)
     leaf = augmented.clone().requires_grad_(True)
     value = objective(made, leaf)
     (gradient,) = torch.autograd.grad(value, leaf)
@@ -75,7 +75,7 @@ def test_value_and_slope_are_those_of_the_nce_objective(fraction: float, strengt
 
 @pytest.mark.parametrize("strength", [0.0, 2.0])
 def test_the_curvature_of_complete_rows_is_minus_the_second_derivative(strength: float) -> None:
-    made, augmented = surface(0.0, strength)
+    made, augmented = surrogate(0.0, strength)
     direction = torch.tensor([[1.0, 2, 0, 1], [2, -1, 1, 0], [0, 1, 2, 3], [1, 0, 3, -2]]).double()
 
     leaf = augmented.clone().requires_grad_(True)
@@ -98,7 +98,7 @@ def test_the_curvature_of_complete_rows_is_minus_the_second_derivative(strength:
 
 
 def test_the_curvature_of_rows_with_gaps_is_that_of_their_weighted_slopes() -> None:
-    made, augmented = surface(0.4, 0.0)
+    made, augmented = surrogate(0.4, 0.0)
     sample = made.sample
     assert isinstance(sample, GaussianSample)
     log_ratio = log_density(augmented, sample.values, sample.pattern, sample.patterns)
@@ -124,6 +124,6 @@ def test_the_curvature_of_rows_with_gaps_is_that_of_their_weighted_slopes() -> N
 
 
 def test_an_indefinite_precision_has_no_value() -> None:
-    made, augmented = surface(0.4, 0.0)
+    made, augmented = surrogate(0.4, 0.0)
     indefinite = augmented - 2 * torch.diag(torch.tensor([1.0, 1.0, 1.0, 0.0])).double()
     assert float(made.at(indefinite, Progress(None)).value) == -np.inf

@@ -18,7 +18,7 @@ from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.optim.newton import NewtonStep, newton_step
 from vnce_engine.optim.step_length import scaled_change
-from vnce_engine.optim.surface import Surface, SurfacePoint
+from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
 from vnce_engine.runtime.progress import Progress
@@ -48,7 +48,7 @@ def test_a_start_without_a_finite_objective_ends_the_fit_where_it_was() -> None:
     start = problem.start("zero")
     start[-1, -1] = torch.inf
     cycles = Cycles(start, Progress(None))
-    status = cycles.run(problem.sample, ridge(problem), problem.region("zero"), 1e-3, 20)
+    status = cycles.run(problem.sample, ridge(problem), problem.constraints("zero"), 1e-3, 20)
     assert status is FitStatus.NON_FINITE
     assert not cycles.objective_path
     assert torch.equal(cycles.augmented, start)
@@ -57,7 +57,7 @@ def test_a_start_without_a_finite_objective_ends_the_fit_where_it_was() -> None:
 def test_slightly_old_noise_draws_move_the_end_by_less_than_the_default_tolerance() -> None:
     problem = prepared(200)
     cycles = Cycles(problem.start("zero"), Progress(None))
-    arguments = (problem.sample, ridge(problem), problem.region("zero"))
+    arguments = (problem.sample, ridge(problem), problem.constraints("zero"))
     assert cycles.run(*arguments, 1e-6, 100) is FitStatus.CONVERGED
     end = cycles.augmented
     # A new run draws the noise rows' missing cells anew at the end of the last.
@@ -94,7 +94,7 @@ def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_dr
     # Draws of noise rows may be as old as their run, which costs something at second order. Each
     # run begins with new ones where the last has ended.
     for _ in range(3):
-        status = cycles.run(sample, penalty, problem.region("zero"), 1e-6, 100)
+        status = cycles.run(sample, penalty, problem.constraints("zero"), 1e-6, 100)
         assert status is FitStatus.CONVERGED
 
     total = 0.0
@@ -114,15 +114,15 @@ def objective_once_draws_have_followed(augmented: torch.Tensor) -> float:
     sample = problem.sample
     for block in sample.blocks:
         complete(block, augmented)
-    surface = Surface(sample, ridge(problem), problem.region("zero"))
-    return float(surface.at(augmented, Progress(None)).value)
+    surrogate = Surrogate(sample, ridge(problem), problem.constraints("zero"))
+    return float(surrogate.at(augmented, Progress(None)).value)
 
 
 def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = prepared(200)
-    arguments = (problem.sample, ridge(problem), problem.region("zero"), 1e-5, 100)
+    arguments = (problem.sample, ridge(problem), problem.constraints("zero"), 1e-5, 100)
     plain = Cycles(problem.start("zero"), Progress(None))
     assert plain.run(*arguments) is FitStatus.CONVERGED
 
@@ -137,13 +137,15 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
     )
     num_steps, retreats = 0, []
 
-    def leap(point: SurfacePoint, progress: Progress, *forcing: float) -> NewtonStep:
+    def leap(point: SurrogatePoint, progress: Progress, *forcing: float) -> NewtonStep:
         nonlocal num_steps
         num_steps += 1
         step = newton_step(point, progress, *forcing)
         if num_steps != 3:
             return step
-        return step._replace(point=point.surface.at(step.point.augmented + length * way, progress))
+        return step._replace(
+            point=point.surrogate.at(step.point.augmented + length * way, progress)
+        )
 
     retreat = Cycles._retreat
 
@@ -170,14 +172,14 @@ def test_noise_is_drawn_anew_after_a_retreat_however_short() -> None:
     beyond = accepted.clone()
     for point, share in ((accepted, -0.99), (beyond, -1.005)):
         point[0, 1] = point[1, 0] = share * (point[0, 0] * point[1, 1]).sqrt()
-    cycles, region = Cycles(beyond, Progress(None)), problem.region("zero")
-    cycles._e_step(sample, beyond, region, cycles_module._STALE)
+    cycles, constraints = Cycles(beyond, Progress(None)), problem.constraints("zero")
+    cycles._e_step(sample, beyond, constraints, cycles_module._STALE)
     assert any(block.log_ratio_offset.isnan().any() for block in sample.noise)
 
     cycles._retreat(accepted)
 
     assert scaled_change(cycles.augmented - beyond, beyond) < cycles_module._STALE
-    cycles._e_step(sample, cycles.augmented, region, cycles_module._STALE)
+    cycles._e_step(sample, cycles.augmented, constraints, cycles_module._STALE)
     assert all(torch.isfinite(block.log_ratio_offset).all() for block in sample.blocks)
 
 
@@ -200,7 +202,7 @@ class LargestTensor(TorchDispatchMode):
 def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: str) -> None:
     problem = prepared(2000)
     sample, start = problem.sample, problem.start("zero")
-    surface = Surface(sample, ridge(problem), problem.region("zero"))
+    surrogate = Surrogate(sample, ridge(problem), problem.constraints("zero"))
 
     # Columns that all repel each other, whose tilt takes most.
     repelling = start.clone()
@@ -211,7 +213,7 @@ def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: 
             complete(block, repelling)
 
     def m_step() -> None:
-        newton_step(surface.at(start, Progress(None)), Progress(None))
+        newton_step(surrogate.at(start, Progress(None)), Progress(None))
 
     e_step()
     steps: dict[str, Callable[[], None]] = {"e-step": e_step, "m-step": m_step}
@@ -248,15 +250,15 @@ def test_a_newton_step_promises_twice_what_it_gains() -> None:
         Observations.from_array(X), 4, "sobol", torch.Generator().manual_seed(2)
     )
     cycles = Cycles(problem.start("zero"), Progress(None))
-    cycles.run(problem.sample, ridge(problem), problem.region("zero"), 1e-8, 100)
+    cycles.run(problem.sample, ridge(problem), problem.constraints("zero"), 1e-8, 100)
     assert cycles.point is not None
-    top, surface = cycles.augmented, cycles.point.surface
+    top, surrogate = cycles.augmented, cycles.point.surrogate
     excess = {}
     for size in (1e-2, 5e-3):
-        start = surface.at(top * (1 + size), Progress(None))
+        start = surrogate.at(top * (1 + size), Progress(None))
         step = newton_step(start, Progress(None))
         gain = float(step.point.value - start.value)
-        excess[size] = abs(step.promised / (2 * gain) - 1)
+        excess[size] = abs(step.predicted_increase / (2 * gain) - 1)
     assert excess[1e-2] < 0.1
     # What is left is one order smaller than the step.
     assert excess[5e-3] < 0.75 * excess[1e-2]

@@ -32,7 +32,7 @@ def fitted(
 ) -> tuple[Cycles, Penalty]:
     penalty = problem.penalty(strength, PenaltyKind.L1, linear, problem.num_rows)
     cycles = Cycles(problem.start(linear), QUIET)
-    status = cycles.run(problem.sample, penalty, problem.region(linear), tolerance, 100)
+    status = cycles.run(problem.sample, penalty, problem.constraints(linear), tolerance, 100)
     assert status is FitStatus.CONVERGED
     return cycles, penalty
 
@@ -75,8 +75,8 @@ def test_a_penalty_above_every_slope_leaves_no_interaction_and_one_below_leaves_
     # The least strength that does so is the steepest slope there.
     unpenalised = Penalty(0.0, PenaltyKind.L1, penalty.inverse_k0, problem.num_rows)
     assert independent.point is not None
-    surface = independent.point.surface
-    free = type(surface)(surface.sample, unpenalised, surface.region)
+    surrogate = independent.point.surrogate
+    free = type(surrogate)(surrogate.sample, unpenalised, surrogate.constraints)
     slopes = free.at(independent.augmented, QUIET).gradient[:-1, :-1][off_diagonal]
     steepest = 2 * float(slopes.abs().max()) * problem.num_rows / 1000
     for factor, is_empty in ((1.001, True), (0.98, False)):
@@ -94,7 +94,7 @@ def test_stronger_penalties_leave_fewer_interactions_and_every_matrix_is_symmetr
     cycles = Cycles(problem.start("zero"), QUIET)
     for strength in (0.2, 0.05, 0.02, 0.005):
         penalty = problem.penalty(strength, PenaltyKind.L1, "zero", problem.num_rows)
-        cycles.run(problem.sample, penalty, problem.region("zero"), 1e-4, 50)
+        cycles.run(problem.sample, penalty, problem.constraints("zero"), 1e-4, 50)
         assert torch.equal(cycles.augmented, cycles.augmented.mT)
         counts.append(int((cycles.augmented[:-1, :-1] != 0).sum()))
     assert counts == sorted(counts)
@@ -108,8 +108,8 @@ def test_a_graph_that_is_given_is_kept_to() -> None:
     cycles = Cycles(problem.start("zero"), QUIET)
     # Without the barrier this table's K leaves the definite matrices, where rows have no posterior.
     penalty = problem.penalty(None, PenaltyKind.L1, "zero", problem.num_rows, 1.0)
-    region = problem.region("zero", graph, is_definite=True)
-    assert cycles.run(problem.sample, penalty, region, 1e-6, 100) is FitStatus.CONVERGED
+    constraints = problem.constraints("zero", graph, is_definite=True)
+    assert cycles.run(problem.sample, penalty, constraints, 1e-6, 100) is FitStatus.CONVERGED
     precision = cycles.augmented[:-1, :-1]
     assert torch.equal(precision != 0, graph | torch.eye(NUM_COLUMNS, dtype=torch.bool))
 
@@ -125,10 +125,10 @@ def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind)
     smallest = []
     for barrier_rows in (0.0, 1.0):
         penalty = problem.penalty(5e-4, kind, "free", 16, barrier_rows)
-        region = problem.region("free", is_definite=barrier_rows > 0)
+        constraints = problem.constraints("free", is_definite=barrier_rows > 0)
         cycles = Cycles(problem.start("free"), QUIET)
         for _ in range(8):
-            cycles.run(problem.sample, penalty, region, 1e-3, 1)
+            cycles.run(problem.sample, penalty, constraints, 1e-3, 1)
             smallest.append(float(torch.linalg.eigvalsh(cycles.augmented[:-1, :-1])[0]))
     assert min(smallest[:8]) < 0
     assert min(smallest[8:]) > 0

@@ -45,7 +45,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     )
     penalty = problem.penalty(0.3, PenaltyKind.ADAPTIVE, "zero", observations.num_rows)
     cycles = Cycles(problem.start("zero"), Progress(None))
-    status = cycles.run(sample, penalty, problem.region("zero"), 3e-3, 50)
+    status = cycles.run(sample, penalty, problem.constraints("zero"), 3e-3, 50)
     assert status is not FitStatus.NON_FINITE
     assert torch.isfinite(cycles.augmented).all()
     diagnostics = diagnose_contrastive(

@@ -5,7 +5,7 @@ import torch
 
 from vnce_engine import FitStatus, TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.contrastive.prepared import SMALLEST_DIAGONAL
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 
 FLOOR = torch.tensor([0.5, 0.2], dtype=torch.float64)
 
@@ -15,34 +15,34 @@ def matrix(*diagonal: float) -> torch.Tensor:
 
 
 def test_projection_lifts_only_what_is_below_the_floor() -> None:
-    projected = Region(True, FLOOR).project(matrix(0.1, 0.6, -3.0))
+    projected = Constraints(True, FLOOR).project(matrix(0.1, 0.6, -3.0))
     expected = matrix(0.1, 0.6, -3.0)
     expected[0, 0] = 0.5
     assert torch.equal(projected, expected)
 
 
 def test_a_diagonal_at_the_floor_is_held_only_while_the_gradient_presses_on_it() -> None:
-    region = Region(False, FLOOR)
-    at_floor = region.project(matrix(0.1, 0.6, 0.0))
+    constraints = Constraints(False, FLOOR)
+    at_floor = constraints.project(matrix(0.1, 0.6, 0.0))
     down, up = matrix(-1.0, -1.0, 0.0), matrix(1.0, -1.0, 0.0)
     fixed_h = torch.tensor([[1, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=torch.bool)
     held = fixed_h.clone()
     held[0, 0] = False
-    assert torch.equal(region.free(at_floor, down), held)
-    assert torch.equal(region.free(at_floor, up), fixed_h)
+    assert torch.equal(constraints.free(at_floor, down), held)
+    assert torch.equal(constraints.free(at_floor, up), fixed_h)
 
 
 def test_a_diagonal_off_the_floor_by_rounding_is_at_it() -> None:
-    region = Region(False, FLOOR)
-    moved = region.project(matrix(0.1, 0.6, 0.0))
+    constraints = Constraints(False, FLOOR)
+    moved = constraints.project(matrix(0.1, 0.6, 0.0))
     moved[0, 0] = moved[0, 0] * (1 + 2e-16)
-    assert not region.free(moved, matrix(-1.0, -1.0, 0.0))[0, 0]
+    assert not constraints.free(moved, matrix(-1.0, -1.0, 0.0))[0, 0]
 
 
 def test_a_constant_that_is_not_estimated_stays_zero() -> None:
-    region = Region(True, FLOOR, has_constant=False)
-    assert not region.estimated()[-1, -1]
-    assert region.project(matrix(1.0, 1.0, 1.0))[-1, -1] == 0
+    constraints = Constraints(True, FLOOR, has_constant=False)
+    assert not constraints.estimated()[-1, -1]
+    assert constraints.project(matrix(1.0, 1.0, 1.0))[-1, -1] == 0
 
 
 def test_a_fit_that_meets_the_floor_still_settles_and_ends_on_it() -> None:

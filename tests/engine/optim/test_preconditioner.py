@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
@@ -30,8 +30,8 @@ def test_it_inverts_the_curvature_of_normal_rows(has_linear: bool) -> None:
     factor = torch.tensor([[0.4, 0, 0], [0.3, 0.9, 0], [-0.2, 0.1, 0.6]], dtype=torch.float64)
     rows = normal_rows(mean, factor)
     zero = torch.zeros(3, 3, dtype=torch.float64)
-    region = Region(has_linear, torch.zeros(3, dtype=torch.float64))
-    is_free = region.estimated()
+    constraints = Constraints(has_linear, torch.zeros(3, dtype=torch.float64))
+    is_free = constraints.estimated()
     penalty = PenaltyCurvature(
         zero, torch.zeros(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)
     )
@@ -40,7 +40,7 @@ def test_it_inverts_the_curvature_of_normal_rows(has_linear: bool) -> None:
     direction = (direction + direction.mT) * is_free
 
     product = curvature.product(direction, Progress(None))
-    solution = curvature.preconditioner(region, is_sparse=False)(product)
+    solution = curvature.preconditioner(constraints, is_sparse=False)(product)
 
     # M carries a relative ridge of 1e-10, and the operator holds products of two of its entries.
     draws, weights = rows

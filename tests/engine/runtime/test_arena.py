@@ -1,6 +1,6 @@
 import torch
 
-from vnce_engine.runtime.arena import Shelf
+from vnce_engine.runtime.arena import Arena
 
 
 def test_what_is_laid_on_a_shelf_stays_as_it_was_beside_what_comes_after() -> None:
@@ -10,8 +10,8 @@ def test_what_is_laid_on_a_shelf_stays_as_it_was_beside_what_comes_after() -> No
         torch.empty(2, 0, dtype=torch.int32),
         torch.rand(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).mT,
     ]
-    shelf = Shelf()
-    laid = [shelf.lay(tensor) for tensor in tensors]
+    arena = Arena()
+    laid = [arena.store(tensor) for tensor in tensors]
     for tensor, copy in zip(tensors, laid, strict=True):
         assert torch.equal(tensor, copy)
         assert tensor.dtype == copy.dtype
@@ -19,14 +19,14 @@ def test_what_is_laid_on_a_shelf_stays_as_it_was_beside_what_comes_after() -> No
 
 
 def test_neighbours_share_a_piece_of_memory_and_no_part_of_it() -> None:
-    shelf = Shelf()
-    one, other = shelf.lay(torch.zeros(3)), shelf.lay(torch.zeros(4))
+    arena = Arena()
+    one, other = arena.store(torch.zeros(3)), arena.store(torch.zeros(4))
     assert one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
     one += 1.0
     assert other.tolist() == [0.0] * 4
 
 
 def test_a_tensor_larger_than_a_piece_finds_its_place() -> None:
-    shelf = Shelf()
-    shelf.lay(torch.zeros(3))
-    assert len(shelf.lay(torch.ones(2**23, dtype=torch.float64))) == 2**23
+    arena = Arena()
+    arena.store(torch.zeros(3))
+    assert len(arena.store(torch.ones(2**23, dtype=torch.float64))) == 2**23

@@ -11,7 +11,7 @@ from vnce_engine.contrastive.gaussian_problem import GaussianProblem
 from vnce_engine.contrastive.problem import Problem, num_parameters
 from vnce_engine.contrastive.sample import noise_points
 from vnce_engine.data.observations import Observations
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection import cross_validation
@@ -28,20 +28,20 @@ NUM_COLUMNS, NUM_ROWS, NUM_TABLES = 5, 500, 10
 
 def test_a_fold_without_a_solution_has_no_estimate_and_not_that_of_all_rows() -> None:
     augmented = torch.eye(3, dtype=torch.float64)
-    region = Region(True, torch.full((2,), 1e-3, dtype=torch.float64), is_definite=True)
-    assert _moved(augmented, torch.full_like(augmented, torch.nan), region)[0].isnan().all()
-    assert not _moved(augmented, torch.full_like(augmented, 0.1), region)[0].isnan().any()
+    constraints = Constraints(True, torch.full((2,), 1e-3, dtype=torch.float64), is_definite=True)
+    assert _moved(augmented, torch.full_like(augmented, torch.nan), constraints)[0].isnan().all()
+    assert not _moved(augmented, torch.full_like(augmented, 0.1), constraints)[0].isnan().any()
 
 
 def test_a_step_out_of_the_region_is_cut_short_and_says_by_how_much() -> None:
     augmented = torch.eye(3, dtype=torch.float64)
-    region = Region(True, torch.full((2,), 1e-3, dtype=torch.float64), is_definite=True)
+    constraints = Constraints(True, torch.full((2,), 1e-3, dtype=torch.float64), is_definite=True)
     step = torch.zeros_like(augmented)
     step[0, 1] = step[1, 0] = 3.0  # K is definite up to a third of it
-    moved, share = _moved(augmented, step, region)
+    moved, share = _moved(augmented, step, constraints)
     assert share == 0.25
     torch.testing.assert_close(moved, augmented + 0.25 * step)
-    assert _moved(augmented, 0.1 * step, region)[1] == 1
+    assert _moved(augmented, 0.1 * step, constraints)[1] == 1
 
 
 def optimism(
@@ -65,7 +65,7 @@ def optimism(
     setting: Setting[Any] = Setting(problem, "free", PenaltyKind.ADAPTIVE, barrier_rows)
     penalty = setting.penalty(None, problem.num_rows)
     fit = setting.cycles(setting.start(), Progress(None))
-    fit.run(problem.sample, penalty, setting.region(), 1e-3, 50)
+    fit.run(problem.sample, penalty, setting.constraints(), 1e-3, 50)
     held_out = cross_validated(setting, fit, penalty, Progress(None))
     sample = problem.sample.completed(fit.augmented)
     in_sample = sample.objective_by_row(fit.augmented, problem.num_rows)
@@ -113,8 +113,10 @@ def test_a_shortened_step_is_judged_by_its_whole_length(monkeypatch: pytest.Monk
     """The objective is concave: what is told from half of each step is a little less than all."""
     whole = optimism(Problem, 0, 0.0)
 
-    def halved(augmented: torch.Tensor, step: torch.Tensor, region: Region) -> tuple[Any, float]:
-        return region.project(augmented + 0.5 * step), 0.5
+    def halved(
+        augmented: torch.Tensor, step: torch.Tensor, constraints: Constraints
+    ) -> tuple[Any, float]:
+        return constraints.project(augmented + 0.5 * step), 0.5
 
     monkeypatch.setattr(cross_validation, "_moved", halved)
     assert 0.8 * whole < optimism(Problem, 0, 0.0) <= whole

@@ -118,7 +118,7 @@ def test_twice_the_gain_of_a_needless_edge_is_chi_squared() -> None:
         objectives = []
         for graph in graphs:
             cycles = Cycles(problem.start("zero"), Progress(None))
-            cycles.run(problem.sample, penalty, problem.region("zero", graph), 1e-5, 50)
+            cycles.run(problem.sample, penalty, problem.constraints("zero", graph), 1e-5, 50)
             objectives.append(cycles.objective_path[-1])
         gains.append(2 * num_rows * (objectives[1] - objectives[0]))
     assert min(gains) > -1e-6

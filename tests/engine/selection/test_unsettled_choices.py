@@ -12,7 +12,7 @@ from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine.contrastive.problem import Problem
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -22,7 +22,7 @@ from vnce_engine.selection.held_out import choose_by_held_out_rows, choose_linea
 from vnce_engine.selection.setting import Setting
 from vnce_engine.simulate import ring_precision, sample_truncated_gaussian
 
-Told = Callable[[Penalty, Region], FitStatus | None]
+Told = Callable[[Penalty, Constraints], FitStatus | None]
 
 
 def ring_table(linear: float = 0.0, n: int = 300) -> np.ndarray:
@@ -37,16 +37,16 @@ def setting(X: np.ndarray, kind: PenaltyKind) -> Setting:
 
 @pytest.fixture
 def ending(monkeypatch: pytest.MonkeyPatch) -> Callable[[Told], None]:
-    """Have runs of cycles say that they ended as a function of penalty and region says."""
+    """Have runs of cycles say that they ended as a function of penalty and constraints says."""
 
     def end_as(told: Told) -> None:
         run = Cycles.run
 
         def told_run(
-            self: Cycles, sample: Any, penalty: Penalty, region: Region, *rest: Any
+            self: Cycles, sample: Any, penalty: Penalty, constraints: Constraints, *rest: Any
         ) -> Any:
-            status = run(self, sample, penalty, region, *rest)
-            return told(penalty, region) or status
+            status = run(self, sample, penalty, constraints, *rest)
+            return told(penalty, constraints) or status
 
         monkeypatch.setattr(Cycles, "run", told_run)
 
@@ -66,15 +66,15 @@ def test_of_two_models_the_one_whose_fit_settled_is_taken_unless_the_other_is_cl
 
     other = "free" if by_gain == "zero" else "zero"
     ending(
-        lambda _, region: (
-            None if region.has_linear == (other == "free") else FitStatus.MAX_ITERATIONS
+        lambda _, constraints: (
+            None if constraints.has_linear == (other == "free") else FitStatus.MAX_ITERATIONS
         )
     )
     choice, evidence = choose_linear(table, Progress(None))
     assert (choice, evidence.settled) == (by_gain if is_clear else other, (other,))
     assert (f"only the fit with {other} had converged" in evidence.rule) != is_clear
 
-    ending(lambda _, region: FitStatus.MAX_ITERATIONS)
+    ending(lambda _, constraints: FitStatus.MAX_ITERATIONS)
     choice, evidence = choose_linear(table, Progress(None))
     assert (choice, evidence.settled) == (by_gain, ())
 
@@ -105,9 +105,9 @@ def test_a_graph_whose_refit_has_not_settled_is_passed_over(
     assert plain.is_settled
     assert plain.graph is not None
 
-    def graph_is(penalty: Penalty, region: Region) -> FitStatus | None:
-        is_refit = penalty.strength == 0 and region.graph is not None
-        same = is_refit and torch.equal(region.graph, plain.graph)
+    def graph_is(penalty: Penalty, constraints: Constraints) -> FitStatus | None:
+        is_refit = penalty.strength == 0 and constraints.graph is not None
+        same = is_refit and torch.equal(constraints.graph, plain.graph)
         return FitStatus.MAX_ITERATIONS if same else None
 
     ending(graph_is)

@@ -1,4 +1,4 @@
-"""The M-step's surface against its definition, differentiated by autograd."""
+"""The M-step's surrogate against its definition, differentiated by autograd."""
 
 import math
 
@@ -10,7 +10,7 @@ from torch.nn.functional import logsigmoid
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.problem import Problem
 from vnce_engine.data.observations import Observations
-from vnce_engine.optim.surface import Surface
+from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import (
@@ -39,17 +39,17 @@ def a_point(problem: Problem) -> torch.Tensor:
     return problem.start("free") + step + step.mT
 
 
-def surface_at(problem: Problem, augmented: torch.Tensor, kind: PenaltyKind) -> Surface:
+def surrogate_at(problem: Problem, augmented: torch.Tensor, kind: PenaltyKind) -> Surrogate:
     sample = problem.sample
     for block in sample.blocks:
         complete(block, augmented)
     penalty = problem.penalty(0.7, kind, "free", problem.num_rows)
-    return Surface(sample, penalty, problem.region("free"))
+    return Surrogate(sample, penalty, problem.constraints("free"))
 
 
-def plain_value(surface: Surface, augmented: torch.Tensor) -> torch.Tensor:
+def plain_value(surrogate: Surrogate, augmented: torch.Tensor) -> torch.Tensor:
     """Return J(A) as the class's docstring defines it, row by row and draw by draw."""
-    sample = surface.sample
+    sample = surrogate.sample
     total = augmented.new_zeros(())
     for block in sample.blocks:
         for k in range(block.num_draws):
@@ -58,7 +58,7 @@ def plain_value(surface: Surface, augmented: torch.Tensor) -> torch.Tensor:
             log_ratio = log_ratio + block.log_ratio_offset[k] - math.log(sample.nu)
             sign = -1 if block.is_noise else 1
             total = total + logsigmoid(sign * log_ratio) @ block.draw_weight[k]
-    return total / sample.num_rows - surface.penalty.value(augmented[:-1, :-1])
+    return total / sample.num_rows - surrogate.penalty.value(augmented[:-1, :-1])
 
 
 def symmetric(gradient: torch.Tensor) -> torch.Tensor:
@@ -70,10 +70,10 @@ def symmetric(gradient: torch.Tensor) -> torch.Tensor:
 def test_value_and_gradient_are_those_of_the_definition(kind: PenaltyKind, fraction: float) -> None:
     problem = prepared(fraction, 3)
     augmented = a_point(problem)
-    surface = surface_at(problem, augmented, kind)
-    point = surface.at(augmented, QUIET)
+    surrogate = surrogate_at(problem, augmented, kind)
+    point = surrogate.at(augmented, QUIET)
     variable = augmented.clone().requires_grad_()
-    plain = plain_value(surface, variable)
+    plain = plain_value(surrogate, variable)
     (gradient,) = torch.autograd.grad(plain, variable)
 
     torch.testing.assert_close(point.value, plain.detach(), rtol=ROUNDING, atol=0)
@@ -84,21 +84,21 @@ def test_curvature_is_the_negative_hessian_where_no_row_is_left_out() -> None:
     # Complete rows have one draw each, and a noise ratio of 3 is below what the Hessian takes.
     problem = prepared(0.0, 3)
     augmented = a_point(problem)
-    surface = surface_at(problem, augmented, PenaltyKind.RIDGE)
+    surrogate = surrogate_at(problem, augmented, PenaltyKind.RIDGE)
     generator = torch.Generator().manual_seed(2)
     direction = symmetric(torch.randn(5, 5, dtype=torch.float64, generator=generator))
     _, hessian = torch.autograd.functional.hvp(
-        lambda a: plain_value(surface, a), augmented, direction
+        lambda a: plain_value(surrogate, a), augmented, direction
     )
 
-    product = surface.at(augmented, QUIET).curvature().product(direction, QUIET)
+    product = surrogate.at(augmented, QUIET).curvature().product(direction, QUIET)
 
     # The penalty on the diagonal is concave where entries differ, which its curvature leaves out.
     precision = augmented[:-1, :-1]
     _, of_penalty = torch.autograd.functional.hvp(
-        surface.penalty.value, precision, direction[:-1, :-1]
+        surrogate.penalty.value, precision, direction[:-1, :-1]
     )
-    convex = surface.penalty.curvature(precision).product(direction[:-1, :-1])
+    convex = surrogate.penalty.curvature(precision).product(direction[:-1, :-1])
     product[:-1, :-1] += symmetric(of_penalty) - convex
     torch.testing.assert_close(product, -symmetric(hessian), rtol=0, atol=ROUNDING)
 
@@ -109,34 +109,36 @@ def test_with_missing_cells_curvature_is_the_negative_hessian_of_each_row_s_firs
 ) -> None:
     problem = prepared(0.3, 3)
     augmented = a_point(problem)
-    surface = surface_at(problem, augmented, kind)
-    assert any(block.num_draws > 1 for block in surface.sample.data)
+    surrogate = surrogate_at(problem, augmented, kind)
+    assert any(block.num_draws > 1 for block in surrogate.sample.data)
 
     def first_draws(a: torch.Tensor) -> torch.Tensor:
         total = a.new_zeros(())
-        for block in surface.sample.blocks:
+        for block in surrogate.sample.blocks:
             rows = block.draws[:, 0]
             log_ratio = block.log_ratio_offset[0] - 0.5 * torch.einsum("ib,ij,jb->b", rows, a, rows)
             sign = -1 if block.is_noise else 1
-            total = total + logsigmoid(sign * (log_ratio - math.log(surface.sample.nu))).sum()
-        return total / surface.sample.num_rows
+            total = total + logsigmoid(sign * (log_ratio - math.log(surrogate.sample.nu))).sum()
+        return total / surrogate.sample.num_rows
 
     generator = torch.Generator().manual_seed(2)
     direction = symmetric(torch.randn(5, 5, dtype=torch.float64, generator=generator))
     _, hessian = torch.autograd.functional.hvp(first_draws, augmented, direction)
-    curvature = surface.at(augmented, QUIET).curvature()
+    curvature = surrogate.at(augmented, QUIET).curvature()
 
     product = curvature.product(direction, QUIET)
 
     # The penalty's own curvature is compared with autograd in test_penalty.py.
-    product[:-1, :-1] -= surface.penalty.curvature(augmented[:-1, :-1]).product(direction[:-1, :-1])
+    product[:-1, :-1] -= surrogate.penalty.curvature(augmented[:-1, :-1]).product(
+        direction[:-1, :-1]
+    )
     torch.testing.assert_close(product, -symmetric(hessian), rtol=0, atol=ROUNDING)
 
 
 def test_the_curvature_s_diagonal_is_half_its_quadratic_form_in_pairs() -> None:
     problem = prepared(0.3, 3)
     augmented = a_point(problem)
-    curvature = surface_at(problem, augmented, PenaltyKind.ADAPTIVE).at(augmented, QUIET)
+    curvature = surrogate_at(problem, augmented, PenaltyKind.ADAPTIVE).at(augmented, QUIET)
     curvature = curvature.curvature()
     diagonal = curvature.diagonal()
     for i in range(5):
@@ -150,9 +152,9 @@ def test_the_curvature_s_diagonal_is_half_its_quadratic_form_in_pairs() -> None:
 def test_fixed_entries_have_no_gradient() -> None:
     problem = prepared(0.3, 3)
     augmented = problem.start("zero")
-    surface = surface_at(problem, augmented, PenaltyKind.RIDGE)
-    surface = Surface(surface.sample, surface.penalty, problem.region("zero"))
-    gradient = surface.at(augmented, QUIET).gradient
+    surrogate = surrogate_at(problem, augmented, PenaltyKind.RIDGE)
+    surrogate = Surrogate(surrogate.sample, surrogate.penalty, problem.constraints("zero"))
+    gradient = surrogate.at(augmented, QUIET).gradient
     assert (gradient[:-1, -1] == 0).all()
     assert float(gradient[-1, -1]) != 0
 

@@ -1,4 +1,4 @@
-"""Newton's method on a sample of complete rows, up to the top of its surface."""
+"""Newton's method on a sample of complete rows, up to the maximum of its objective."""
 
 import math
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from vnce_engine.baselines.result import ScaledTable
 from vnce_engine.contrastive.prepared import SMALLEST_DIAGONAL
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, is_rounding, newton_step
 from vnce_engine.optim.step_length import leaves_rounding, scaled_change, standard_errors
-from vnce_engine.optim.surface import Sample, Surface, SurfacePoint
+from vnce_engine.optim.surrogate import Sample, Surrogate, SurrogatePoint
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 
 # Is told the share of the way, the number of steps and the value.
@@ -55,7 +55,7 @@ class Optimum:
     """Whether the caller asked to stop on the way."""
 
 
-def climb(
+def maximise(
     sample: CompleteSample,
     start: Parameters,
     table: ScaledTable,
@@ -68,16 +68,16 @@ def climb(
     logarithmic scale, the number of the step, and the value.
     """
     floor = SMALLEST_DIAGONAL / table.penalty.inverse_k0
-    region = Region(table.free_linear, floor, has_constant=False)
+    constraints = Constraints(table.free_linear, floor, has_constant=False)
     centre = sample.centre.numpy()
     start = start.seen_from(centre)
     augmented = TruncatedGaussian(
         torch.from_numpy(start.precision), torch.from_numpy(start.linear), floor.new_zeros(())
     ).augmented()
-    surface = Surface(sample, table.penalty, region)
-    ascent = _Ascent(region.project(augmented))
+    surrogate = Surrogate(sample, table.penalty, constraints)
+    ascent = _Ascent(constraints.project(augmented))
     end_step = progress.journal.begin_loop(ascent)
-    point = surface.at(ascent.augmented, progress)
+    point = surrogate.at(ascent.augmented, progress)
     is_cancelled = False
     try:
         while ascent.goes_on() and math.isfinite(point.value):
@@ -99,45 +99,45 @@ def climb(
     )
 
 
-def _step(point: SurfacePoint, progress: Progress) -> NewtonStep:
+def _step(point: SurrogatePoint, progress: Progress) -> NewtonStep:
     """Take a step from a point; one that may be the last is solved strictly."""
-    penalty = point.surface.penalty
+    penalty = point.surrogate.penalty
     step = newton_step(point, progress)
     if penalty.is_concave_somewhere and _is_poor(step, point):
         bound = newton_step(point, progress, is_penalty_bound=True)
         step = bound if bound.point.value > step.point.value else step
-    if not penalty.has_kink and _way(step, point) < 1:
+    if not penalty.is_nonsmooth and _way(step, point) < 1:
         # A loosely solved step may be short only because it leaves out what is left to do.
         step = newton_step(point, progress, STRICT_FORCING)
     return step
 
 
-def _way(step: NewtonStep, start: SurfacePoint) -> float:
+def _way(step: NewtonStep, start: SurrogatePoint) -> float:
     """Return how many times as long a step, or what it leaves, is as the last one may be."""
-    if not start.surface.penalty.has_kink:
+    if not start.surrogate.penalty.is_nonsmooth:
         return standard_errors(step) / _LAST_STEP
     image = step.point.augmented
     parts = (image - start.augmented, step.remaining)
     return max(scaled_change(part, image) for part in parts) / _LAST_CHANGE
 
 
-def _is_poor(step: NewtonStep, start: SurfacePoint) -> bool:
-    """Return whether a step gained far less than it promised, but for rounding."""
-    return _falls_short(step, start) and not is_rounding(step.promised, start)
+def _is_poor(step: NewtonStep, start: SurrogatePoint) -> bool:
+    """Return whether a step gained far less than predicted, but for rounding."""
+    return _falls_short(step, start) and not is_rounding(step.predicted_increase, start)
 
 
-def _ends_in_rounding(step: NewtonStep, start: SurfacePoint) -> bool:
+def _ends_in_rounding(step: NewtonStep, start: SurrogatePoint) -> bool:
     """Return whether a step shows that what is left is rounding, of the value or its slope.
 
     It promises no gain that could be told from rounding, and gains less still; or there is no step.
     """
     if step.point is start and leaves_rounding(step):
         return True
-    return _falls_short(step, start) and is_rounding(step.promised, start)
+    return _falls_short(step, start) and is_rounding(step.predicted_increase, start)
 
 
-def _falls_short(step: NewtonStep, start: SurfacePoint) -> bool:
-    return float(step.point.value - start.value) < _POOR_GAIN * step.promised
+def _falls_short(step: NewtonStep, start: SurrogatePoint) -> bool:
+    return float(step.point.value - start.value) < _POOR_GAIN * step.predicted_increase
 
 
 class _Ascent:
@@ -150,27 +150,27 @@ class _Ascent:
         self.num_steps = 0
         self._has_moved = True
         # Of the first step whose length could be told, and of the last one: see `_way`.
-        self._first_way = self._last_way = math.inf
+        self._first_ratio = self._last_ratio = math.inf
 
     def goes_on(self) -> bool:
         """Return whether another step may lead on."""
         return self._has_moved and not self.is_over and self.num_steps < _MAX_STEPS
 
-    def note(self, step: NewtonStep, start: SurfacePoint, way: float) -> None:
+    def note(self, step: NewtonStep, start: SurrogatePoint, ratio: float) -> None:
         """Take a step from `start`."""
         self._has_moved = step.point is not start
         self.augmented = step.point.augmented
-        self.is_over = way < 1 or _ends_in_rounding(step, start)
+        self.is_over = ratio < 1 or _ends_in_rounding(step, start)
         self.num_steps += 1
-        self._last_way = way
-        if math.isinf(self._first_way):
-            self._first_way = way
+        self._last_ratio = ratio
+        if math.isinf(self._first_ratio):
+            self._first_ratio = ratio
 
     def share_done(self) -> float:
         """Return the share of the way, on a logarithmic scale, from the first step to the last."""
-        if not math.isfinite(self._last_way):
+        if not math.isfinite(self._last_ratio):
             return 0.0
-        whole, left = math.log(max(self._first_way, 1)), math.log(max(self._last_way, 1))
+        whole, left = math.log(max(self._first_ratio, 1)), math.log(max(self._last_ratio, 1))
         return 1 - left / whole if whole > 0 else 1.0
 
     def state(self) -> list[Tensor]:
@@ -178,7 +178,13 @@ class _Ascent:
         return [
             self.augmented,
             torch.tensor(
-                [self.num_steps, self.is_over, self._has_moved, self._first_way, self._last_way],
+                [
+                    self.num_steps,
+                    self.is_over,
+                    self._has_moved,
+                    self._first_ratio,
+                    self._last_ratio,
+                ],
                 dtype=torch.float64,
             ),
         ]
@@ -186,6 +192,6 @@ class _Ascent:
     def restore(self, state: list[Tensor]) -> None:
         """Have what `state` returned."""
         self.augmented, numbers = state
-        num_steps, *flags, self._first_way, self._last_way = numbers.tolist()
+        num_steps, *flags, self._first_ratio, self._last_ratio = numbers.tolist()
         self.num_steps = int(num_steps)
         self.is_over, self._has_moved = (bool(flag) for flag in flags)

@@ -1,4 +1,4 @@
-"""The M-step's surface: the penalised objective as a function of A, the draws from q fixed.
+"""The M-step's surrogate objective: penalised, a function of A, the draws from q fixed.
 
 Matrices stand in the space of symmetric (d + 1, d + 1) matrices with inner product tr(A B). With
 a = (x, 1) of a completed row, its log ratio is -½ aᵀAa + offset, so that value and gradient are
@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from torch import Tensor
 
-from vnce_engine.optim.constraints import Region
+from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.symmetric_products import symmetric_part
 from vnce_engine.penalties.penalty import Penalty, PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
@@ -33,7 +33,7 @@ class Preconditioner(Protocol):
 
 
 class Curvature(Protocol):
-    """A positive semi-definite operator on symmetric matrices, near a surface's negative Hessian.
+    """A positive semi-definite operator on symmetric matrices, near a surrogate's negative Hessian.
 
     The penalty's convex part is in it.
     """
@@ -55,7 +55,7 @@ class Curvature(Protocol):
     def restricted(self, is_free: Tensor) -> Self:
         """Return the operator on the entries that are free."""
 
-    def preconditioner(self, region: Region, *, is_sparse: bool) -> Preconditioner:
+    def preconditioner(self, constraints: Constraints, *, is_sparse: bool) -> Preconditioner:
         """Return an approximate inverse for all that is estimated.
 
         `is_sparse` says that many of those entries will stay as they are.
@@ -77,7 +77,7 @@ class Sample(Protocol):
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surrogate:
     """J(A) = 1/n sum_rows mean_draws log sigma(±(log ratio - log nu)) - penalty.
 
     The plus sign is for data rows, the minus sign for noise rows. J without its penalty is concave.
@@ -85,29 +85,29 @@ class Surface:
 
     sample: Sample
     penalty: Penalty
-    region: Region
+    constraints: Constraints
 
-    def at(self, augmented: Tensor, progress: Progress) -> "SurfacePoint":
-        """Evaluate the surface, its gradient and its curvature at `augmented`."""
+    def at(self, augmented: Tensor, progress: Progress) -> "SurrogatePoint":
+        """Evaluate the surrogate, its gradient and its curvature at `augmented`."""
         value, gradient = self.sample.terms(augmented, progress)
         num_rows = self.sample.num_rows
         precision = augmented[:-1, :-1]
         value = value / num_rows
         gradient = symmetric_part(gradient / num_rows)
         gradient[:-1, :-1] = self.penalty.ascent(precision, gradient[:-1, :-1])
-        return SurfacePoint(
-            surface=self,
+        return SurrogatePoint(
+            surrogate=self,
             augmented=augmented,
             value=value - self.penalty.value(precision),
-            gradient=gradient * self.region.estimated(),
+            gradient=gradient * self.constraints.estimated(),
         )
 
 
 @dataclass(frozen=True)
-class SurfacePoint:
-    """A point of the surface."""
+class SurrogatePoint:
+    """A point of the surrogate."""
 
-    surface: Surface
+    surrogate: Surrogate
     augmented: Tensor
     value: Tensor
     gradient: Tensor
@@ -116,13 +116,13 @@ class SurfacePoint:
 
     def is_free(self) -> Tensor:
         """Return bool (d + 1, d + 1): the entries that may move along the gradient."""
-        free = self.surface.region.free(self.augmented, self.gradient)
-        if self.surface.penalty.has_kink:
+        free = self.surrogate.constraints.free(self.augmented, self.gradient)
+        if self.surrogate.penalty.is_nonsmooth:
             free &= (self.augmented != 0) | (self.gradient != 0)
         return free
 
     def curvature(self, *, is_penalty_bound: bool = False) -> Curvature:
         """Return about the negative Hessian here; see `Penalty.curvature`."""
-        surface = self.surface
-        penalty = surface.penalty.curvature(self.augmented[:-1, :-1], is_bound=is_penalty_bound)
-        return surface.sample.curvature(self.augmented, penalty, self.is_free())
+        surrogate = self.surrogate
+        penalty = surrogate.penalty.curvature(self.augmented[:-1, :-1], is_bound=is_penalty_bound)
+        return surrogate.sample.curvature(self.augmented, penalty, self.is_free())
