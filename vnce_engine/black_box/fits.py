@@ -1,9 +1,9 @@
 """Fitting: VNCE jointly, by variational EM or by exact EM; NCE and VI where sums are known.
 
-All take fixed rows and uniforms, so that each step maximises a smooth function by BFGS; they take and
-return NumPy arrays. The noise rows' draws come from the q of the cycle's start: with exact
-expectations the noise term does not depend on q, and with finitely many draws q would learn to
-make the estimate of phi(y) come out low.
+All take fixed rows and uniforms, so that each step maximises a smooth function by BFGS; they take
+and return NumPy arrays. The noise rows' draws come from the q of the cycle's start: with exact
+expectations the noise term does not depend on q, and with finitely many draws q would learn to make
+the estimate of phi(y) come out low.
 """
 
 import math
