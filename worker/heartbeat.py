@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from service.db.database import UNREACHABLE, Database
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim, Progress
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.outcomes import Stopped, StopReason, record
 from worker.jobs.versions import versions
@@ -78,17 +78,17 @@ class LeaseKeeper:
         )
         stop_reason = self.stop_reason
         is_due = time.monotonic() - self._noted_at >= self._checkpoint_seconds
-        if step.journal is not None and (is_due or stop_reason is StopReason.SHUTDOWN):
-            self._note_checkpoint(step.journal)
+        if step.checkpoint is not None and (is_due or stop_reason is StopReason.SHUTDOWN):
+            self._note_checkpoint(step.checkpoint)
         return stop_reason is not None
 
-    def _note_checkpoint(self, journal: Journal) -> None:
+    def _note_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Have what the fit has done stored with the next heartbeat.
 
-        Called by the fit's own thread, between whose steps the journal does not change. What has
+        Called by the fit's own thread, between whose steps the checkpoint does not change. What has
         grown too large costs the fit less and less: it seldom shrinks again.
         """
-        data = journal.dump()
+        data = checkpoint.dump()
         self._noted_at = time.monotonic()
         usual_seconds = self._settings.checkpoint_seconds
         if len(data) <= MOST_CHECKPOINT_BYTES:

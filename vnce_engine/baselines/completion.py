@@ -90,7 +90,7 @@ def _fit_with_draws(
 ) -> ComparatorFit:
     rounds = _Rounds(table)
     status = FitStatus.MAX_ITERATIONS
-    end_round = progress.journal.begin_loop(rounds)
+    end_round = progress.checkpoint.begin_loop(rounds)
     try:
         while rounds.num_done < max_rounds and not rounds.has_settled(tolerance):
             rounds.do(fit)

@@ -88,7 +88,7 @@ def fit_gaussian(
     if start is not None:
         em.mean, em.spread = start
     status, message = FitStatus.MAX_ITERATIONS, ""
-    progress.journal.begin_loop(em)
+    progress.checkpoint.begin_loop(em)
     try:
         if span is not None:
             progress.enter_part(*span)

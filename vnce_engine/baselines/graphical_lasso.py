@@ -150,7 +150,7 @@ class TwoStagePath:
         return falling_strengths(self.em.spread.covariance, _WEAKEST)
 
     def at(self, strength: float, progress: Progress) -> LassoFit:
-        """Return the lasso, a value of the journal."""
+        """Return the lasso, a value of the checkpoint."""
         return LassoFit(_kept(self.em.spread.covariance, strength, progress), self.em)
 
     def of(self, training: StandardisedTable, progress: Progress) -> "TwoStagePath":
@@ -259,13 +259,13 @@ def _without(table: StandardisedTable, fold: NDArray[np.intp]) -> StandardisedTa
 
 
 def _kept(covariance: Tensor, strength: float, progress: Progress) -> Lasso:
-    """Return the lasso, a value of the journal."""
+    """Return the lasso, a value of the checkpoint."""
 
     def compute() -> Tensor:
         lasso = graphical_lasso(covariance, strength)
         return torch.cat([covariance.new_tensor([lasso.is_settled]), lasso.precision.flatten()])
 
-    is_settled, precision = progress.journal.value(compute).tensor_split([1])
+    is_settled, precision = progress.checkpoint.value(compute).tensor_split([1])
     return Lasso(strength, precision.view_as(covariance), bool(is_settled))
 
 

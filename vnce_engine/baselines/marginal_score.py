@@ -71,7 +71,7 @@ def fit_marginal_score(
     """
     search = _Search(MarginalScore.of(X), penalty, start)
     status = FitStatus.MAX_ITERATIONS
-    end_run = progress.journal.begin_loop(search)
+    end_run = progress.checkpoint.begin_loop(search)
     try:
         while not search.is_over and len(search.path) < max_iterations:
             search.run(max_iterations, tolerance, progress)
@@ -119,7 +119,7 @@ class _Search:
             return self._value_and_gradient(x)
 
         def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-            evaluated = progress.journal.value(partial(compute, x)).numpy()
+            evaluated = progress.checkpoint.value(partial(compute, x)).numpy()
             return float(evaluated[0]), evaluated[1:]
 
         left = min(_ITERATIONS_OF_A_RUN, max_iterations - len(self.path))

@@ -76,7 +76,7 @@ def maximise(
     ).augmented()
     surrogate = Surrogate(sample, table.penalty, constraints)
     ascent = _Ascent(constraints.project(augmented))
-    end_step = progress.journal.begin_loop(ascent)
+    end_step = progress.checkpoint.begin_loop(ascent)
     point = surrogate.at(ascent.augmented, progress)
     is_cancelled = False
     try:

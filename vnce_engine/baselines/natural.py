@@ -84,7 +84,7 @@ def fit_by_natural_gradient(
     information: the log likelihood, nats a row to second order, that is left to gain, and noise.
     """
     ascent = _Ascent(table, _start(table))
-    progress.journal.begin_loop(ascent)
+    progress.checkpoint.begin_loop(ascent)
     status, message = FitStatus.MAX_ITERATIONS, ""
     try:
         ascent.climb(options, progress)

@@ -18,8 +18,8 @@ from vnce_engine.baselines.chains import CompletedTable, ModelChains
 from vnce_engine.baselines.exponential import Moments, Parameters, gradient
 from vnce_engine.baselines.result import ComparatorFit, ScaledTable
 from vnce_engine.distributions.truncated_normal import match_moments
+from vnce_engine.runtime.checkpoint import Stateful
 from vnce_engine.runtime.generator_state import generator_state, restore_generator
-from vnce_engine.runtime.journal import Holder
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -36,7 +36,7 @@ _CUT_SHARE = 0.02
 _LARGEST = 1e6
 
 
-class Sampler(Holder, Protocol):
+class Sampler(Stateful, Protocol):
     """Where the two halves of a gradient come from; its state is that of its chains."""
 
     def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
@@ -157,7 +157,7 @@ def fit_by_stochastic_gradient(
     """
     ascent = _Ascent(table, sampler, options)
     status, message = FitStatus.MAX_ITERATIONS, ""
-    progress.journal.begin_loop(ascent)
+    progress.checkpoint.begin_loop(ascent)
     path = ascent.path
     try:
         while len(path) < ascent.num_steps:

@@ -10,7 +10,7 @@ from vnce_engine.optim.newton import newton_step
 from vnce_engine.optim.step_length import leaves_rounding, scaled_change
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
-from vnce_engine.runtime.journal import RunEntry
+from vnce_engine.runtime.checkpoint import RunEntry
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -44,12 +44,12 @@ class GaussianCycles:
         self._num_cycles = 0
         # Under other noise an estimated c may leave all rows told apart, and no slope to climb.
         self.augmented = normalised(of_possible_spread(self.augmented)).augmented()
-        if (earlier := self._progress.journal.begin_run()) is not None:
+        if (earlier := self._progress.checkpoint.begin_run()) is not None:
             self.augmented = earlier.augmented
             self.objective_path = list(earlier.objective_path)
             self._num_cycles = earlier.num_cycles
             if earlier.status is not None:
-                self._progress.journal.note_run(earlier)
+                self._progress.checkpoint.note_run(earlier)
                 return FitStatus(earlier.status)
         surrogate = Surrogate(sample, penalty, constraints)
         status = self._climb(surrogate, tolerance, max(max_cycles - self._num_cycles, 1))
@@ -100,7 +100,7 @@ class GaussianCycles:
             noise_at=self.augmented,
             status=status,
         )
-        self._progress.journal.note_run(entry)
+        self._progress.checkpoint.note_run(entry)
 
     def _report(self, change: float, first_change: float, tolerance: float) -> None:
         """Report the share of the way, on a logarithmic scale, from the first change."""

@@ -79,16 +79,16 @@ def fit_paper(
     columns to similar size first. Memory: a matrix of (d² / 2)² numbers, one of m² for each
     row with m missing cells, and the completed rows, 5 (1 + 10) n (d + 1) numbers.
 
-    `progress` hears of every BFGS iteration, with the number of M-step iterations done. Its journal
-    has the start of the present cycle and every evaluation since; an interrupted fit's leads to the
-    same end to the last bit. Raises `ValueError` if an observed cell is zero, which a log-normal
-    cannot condition on.
+    `progress` hears of every BFGS iteration, with the number of M-step iterations done. Its
+    checkpoint has the start of the present cycle and every evaluation since; an interrupted fit's
+    leads to the same end to the last bit. Raises `ValueError` if an observed cell is zero, which a
+    log-normal cannot condition on.
     """
     progress = progress or Progress(None)
     em = _VariationalEM(observations, noise, generator, free_linear, penalty, progress)
     # Without missing cells there is nothing to alternate with: this is NCE, and runs through.
     step_length = max_iterations if observations.observed.all() else ITERATIONS_PER_STEP
-    end_cycle = progress.journal.begin_loop(em)
+    end_cycle = progress.checkpoint.begin_loop(em)
     if not em.path:
         em.path.append(em.objective())
     status = FitStatus.MAX_ITERATIONS if math.isfinite(em.path[-1]) else FitStatus.NON_FINITE
@@ -283,7 +283,7 @@ class _VariationalEM:
             self._progress.spend(self._work)
             return evaluate()
 
-        return self._progress.journal.value(told)
+        return self._progress.checkpoint.value(told)
 
     def log_ratios(self, model: TruncatedGaussian) -> tuple[Tensor, Tensor]:
         """Return log phi - log q - log p_noise of data (k, n) and noise rows (k, nu n)."""

@@ -73,7 +73,7 @@ AnyRowSample = TypeVar("AnyRowSample", bound=RowSample, contravariant=True)
 
 
 class Fit(Protocol[AnyRowSample]):
-    """A fit that each run takes further; a `Holder` of what later runs depend on."""
+    """A fit that each run takes further; a `Stateful` of what later runs depend on."""
 
     augmented: Tensor
     """A (d + 1, d + 1), the last finite estimate at every moment."""

@@ -15,7 +15,7 @@ from vnce_engine.optim.newton import NewtonStep, newton_step
 from vnce_engine.optim.step_length import centred, column_units, scaled_change, standard_errors
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
-from vnce_engine.runtime.journal import RunEntry
+from vnce_engine.runtime.checkpoint import RunEntry
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -68,12 +68,12 @@ class Cycles:
 
         Further calls go on from where the last one ended.
         """
-        journal = self._progress.journal
-        if (earlier := journal.begin_run()) is not None:
+        checkpoint = self._progress.checkpoint
+        if (earlier := checkpoint.begin_run()) is not None:
             self.augmented, self._next = earlier.augmented, earlier.next_start
             self.objective_path = list(earlier.objective_path)
             if earlier.status is not None:
-                journal.note_run(earlier)
+                checkpoint.note_run(earlier)
                 return FitStatus(earlier.status)
         self._num_cycles = 0
         self._acceleration.change_map()
@@ -105,7 +105,7 @@ class Cycles:
             noise_at=self.augmented if self._noise_at is None else self._noise_at,
             status=status,
         )
-        self._progress.journal.note_run(entry)
+        self._progress.checkpoint.note_run(entry)
 
     def _cycle(
         self,

@@ -29,8 +29,8 @@ from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.imputation import impute
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
 from vnce_engine.inference.result import Edge, FitResult
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_count, is_whole, shown
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -97,16 +97,16 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         y: object = None,
         *,
         on_step: OnStep | None = None,
-        journal: Journal | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Self:
         """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
 
         Truncated Gaussians are of non-negative numbers. `y` is ignored. `on_step` is called with a
         `FitStep` after every step, or every few hundred milliseconds of work; returning True
-        cancels, and `status_` says so. A step's `journal` holds what has been done: store
-        `step.journal.dump()`, and come back with `journal=Journal.load(stored)`, of
-        `vnce_engine.runtime.journal`. The same table, parameters and int for `random_state` then go
-        on from there: VNCE and NCE to as near to the same optimum, all others and the paper's
+        cancels, and `status_` says so. A step's `checkpoint` holds what has been done: store
+        `step.checkpoint.dump()`, and come back with `checkpoint=Checkpoint.load(stored)`, of
+        `vnce_engine.runtime.checkpoint`. The same table, parameters and int for `random_state` then
+        go on from there: VNCE and NCE to as near to the same optimum, all others and the paper's
         recipe to the same last bit.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
@@ -132,7 +132,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         # A fit of a long table has other uses for the memory.
         del table, transformed
-        result = self._estimate(observations, _seed(self.random_state), on_step, journal)
+        result = self._estimate(observations, _seed(self.random_state), on_step, checkpoint)
         self._present(result, observations, warnings)
         self.column_transform_ = str(transform)
         return self
@@ -143,7 +143,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
         """Fit to the transformed observations."""
 

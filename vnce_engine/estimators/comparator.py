@@ -32,8 +32,8 @@ from vnce_engine.inference.diagnostics import missing_completely_at_random
 from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_number, check_range
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -89,10 +89,10 @@ class ComparatorEstimator(NetworkEstimator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
-        progress = Progress(on_step, journal)
-        progress.journal.begin_fit(observations.name_of_fit(self._choices(), seed))
+        progress = Progress(on_step, checkpoint)
+        progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         X, rng = scaled.to_array(), np.random.default_rng(seed)
         fit: ComparatorFit | None = None

@@ -12,8 +12,8 @@ from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.gaussian_fit import fit_gaussian
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep
 
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
@@ -87,9 +87,9 @@ class GaussianVNCE(_GaussianEstimator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
-        return fit_gaussian(observations, self._options(), seed, on_step, journal)
+        return fit_gaussian(observations, self._options(), seed, on_step, checkpoint)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -117,11 +117,11 @@ class GaussianNCE(_GaussianEstimator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit_gaussian(filled, self._options(), seed, on_step, journal),
+            lambda filled: fit_gaussian(filled, self._options(), seed, on_step, checkpoint),
         )

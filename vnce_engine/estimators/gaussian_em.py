@@ -26,8 +26,8 @@ from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.result import FitResult
 from vnce_engine.penalties.boundedness import few_rows, unbounded
 from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 from vnce_engine.selection.choice import Selection
@@ -138,12 +138,12 @@ class GaussianEM(GaussianComparator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
-        progress = Progress(on_step, journal)
+        progress = Progress(on_step, checkpoint)
         table = StandardisedTable.of(observations)
         is_wide = self._refuse_few_rows(table)
-        progress.journal.begin_fit(observations.name_of_fit(self._choices(), seed))
+        progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))
         rng = np.random.default_rng(seed)
         fit = (
             self._penalised(table, rng, progress)

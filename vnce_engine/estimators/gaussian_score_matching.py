@@ -28,8 +28,8 @@ from vnce_engine.inference.diagnostics import grid_end_warnings, missing_complet
 from vnce_engine.inference.result import FitResult, PenaltyStep
 from vnce_engine.penalties.boundedness import Growth, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import Selection
@@ -116,16 +116,16 @@ class GaussianScoreMatching(GaussianComparator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
-        progress = Progress(on_step, journal)
+        progress = Progress(on_step, checkpoint)
         table = StandardisedTable.of(observations)
         num_rows, d = table.X.shape
         given = self.penalty if isinstance(self.penalty, int | float) else None
         weakest = _STRENGTHS[-1] if self.penalty == "cv" else float(given or 0.0)
         penalty = Penalty(weakest, PenaltyKind.RIDGE, torch.ones(d, dtype=torch.float64), num_rows)
         refuse_few_rows(given, penalty, Growth.LINEAR, has_mean=True)
-        progress.journal.begin_fit(observations.name_of_fit(self._choices(), seed))
+        progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))
         path: tuple[PenaltyStep, ...] = ()
         try:
             if self.penalty == "cv":

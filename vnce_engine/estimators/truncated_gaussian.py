@@ -11,8 +11,8 @@ from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.fit import AUTO, FitOptions, fit
 from vnce_engine.pipeline.paper_preset import fit_by_papers_recipe
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep
 
 
@@ -159,15 +159,15 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
         options = self._options()
         if self.preset == "default":
-            return fit(observations, options, seed, on_step, journal)
+            return fit(observations, options, seed, on_step, checkpoint)
         refuse_zeros(observations.to_array(), self._column_names())
         if self.max_iter is None:
             options = replace(options, max_cycles=MAX_ITERATIONS)
-        return fit_by_papers_recipe(observations, options, seed, on_step, journal)
+        return fit_by_papers_recipe(observations, options, seed, on_step, checkpoint)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -196,11 +196,11 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         observations: Observations,
         seed: int,
         on_step: OnStep | None,
-        journal: Journal | None,
+        checkpoint: Checkpoint | None,
     ) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit(filled, self._options(), seed, on_step, journal),
+            lambda filled: fit(filled, self._options(), seed, on_step, checkpoint),
         )

@@ -19,8 +19,8 @@ from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
 from vnce_engine.inference.metrics import edge_roc
 from vnce_engine.runtime.byte_tensor import to_bytes, to_tensor
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.checks import check_count, check_fraction, check_seed, shown
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from vnce_engine.simulate import (
@@ -60,21 +60,21 @@ def compare(
     estimators: Sequence[str],
     on_step: OnStep | None = None,
     clock: Clock | None = None,
-    journal: Journal | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[dict[str, Scalar]]:
     """Fit every named estimator to a table X (n, d) whose K is `truth` (d, d); a line each.
 
     A line holds AUCs by |K_ij| and by K_ij, the mean squared error of K_ij over pairs, seconds by
     the `clock` (None without one), how the fit ended, and why an estimator refused the table. With
-    the journal of an interrupted comparison of the same, `Journal.load(step.journal.dump())`, it
-    goes on from there; seconds are those since. Raises `FitCancelledError` if `on_step` returns
-    True.
+    the checkpoint of an interrupted comparison of the same,
+    `Checkpoint.load(step.checkpoint.dump())`, it goes on from there; seconds are those since.
+    Raises `FitCancelledError` if `on_step` returns True.
     """
-    journal = journal or Journal()
+    checkpoint = checkpoint or Checkpoint()
     done = _Done()
-    journal.begin_loop(done)
+    checkpoint.begin_loop(done)
     for name in estimators[len(done.lines) :]:
-        report = _within(on_step, len(done.lines), len(estimators), name, journal)
+        report = _within(on_step, len(done.lines), len(estimators), name, checkpoint)
         started = None if clock is None else clock()
         scores, status, reason = _fit_and_score(name, truth, X, report, done.fit)
         done.add(
@@ -94,12 +94,12 @@ class _Done:
 
     def __init__(self) -> None:
         self.lines: list[dict[str, Scalar]] = []
-        self.fit = Journal()
+        self.fit = Checkpoint()
 
     def add(self, line: dict[str, Scalar]) -> None:
         """Add the line of the fit at hand, after which another begins."""
         self.lines.append(line)
-        self.fit = Journal()
+        self.fit = Checkpoint()
 
     def state(self) -> list[Tensor]:
         """Return both."""
@@ -108,7 +108,7 @@ class _Done:
     def restore(self, state: list[Tensor]) -> None:
         """Have what `state` returned."""
         lines, fit = (to_bytes(part) for part in state)
-        self.lines, self.fit = json.loads(lines), Journal.load(fit)
+        self.lines, self.fit = json.loads(lines), Checkpoint.load(fit)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class GraphRecovery:
     seed: int = 0
     clock: Clock | None = field(default=None, compare=False, repr=False)
     """Returns CPU seconds; the engine has no clock of its own."""
-    journal: Journal | None = field(default=None, compare=False, repr=False)
+    checkpoint: Checkpoint | None = field(default=None, compare=False, repr=False)
     """Of an interrupted run of the part that is to go on."""
 
     def __post_init__(self) -> None:
@@ -175,9 +175,9 @@ class GraphRecovery:
         """Return a row for every estimator on the data set of a part, see `compare`."""
         graph, fraction, i = self._cells()[index]
         truth, X = simulate(graph, fraction, self.seed + i, self.num_columns, self.num_rows)
-        journal = self.journal or Journal()
-        journal.begin_fit(repr((self, index)))
-        lines = compare(truth, X, self.estimators, on_step, self.clock, journal)
+        checkpoint = self.checkpoint or Checkpoint()
+        checkpoint.begin_fit(repr((self, index)))
+        lines = compare(truth, X, self.estimators, on_step, self.clock, checkpoint)
         return tuple({"graph": graph, "missing": fraction, "data_set": i, **line} for line in lines)
 
     def summarise(self, rows: Sequence[Row]) -> tuple[SummaryTable, ...]:
@@ -200,12 +200,12 @@ class GraphRecovery:
 
 
 def _fit_and_score(
-    name: str, truth: FloatArray, X: FloatArray, on_step: OnStep | None, journal: Journal
+    name: str, truth: FloatArray, X: FloatArray, on_step: OnStep | None, checkpoint: Checkpoint
 ) -> tuple[dict[str, Scalar], str, str | None]:
     unscored: dict[str, Scalar] = dict.fromkeys(("auc_abs", "auc_signed", "mse"))
     try:
-        K, status = ESTIMATORS[name].fit(X, on_step, journal)
-    except UnusableJournalError:
+        K, status = ESTIMATORS[name].fit(X, on_step, checkpoint)
+    except UnusableCheckpointError:
         raise
     except ValueError as refusal:  # such as: too few complete rows
         return unscored, "refused", str(refusal)
@@ -223,14 +223,14 @@ def _fit_and_score(
 
 
 def _within(
-    on_step: OnStep | None, done: int, total: int, name: str, journal: Journal
+    on_step: OnStep | None, done: int, total: int, name: str, checkpoint: Checkpoint
 ) -> OnStep | None:
-    """Return `on_step` for the fit of one estimator out of several, of whom `journal` tells."""
+    """Return `on_step` for the fit of one estimator out of several, of whom `checkpoint` tells."""
     if on_step is None:
         return None
 
     def report(step: FitStep) -> bool | None:
         fraction = (done + step.fraction) / total
-        return on_step(FitStep(name, fraction, step.iteration, step.objective, journal))
+        return on_step(FitStep(name, fraction, step.iteration, step.objective, checkpoint))
 
     return report

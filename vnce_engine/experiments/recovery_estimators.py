@@ -15,7 +15,7 @@ from vnce_engine.estimators.contrastive_divergence import TruncatedGaussianCD
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.estimators.maximum_likelihood import TruncatedGaussianMLE
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import OnStep
 from vnce_engine.runtime.reports import FitStatus
 
@@ -33,10 +33,10 @@ class RecoveryEstimator:
     """CPU seconds of a fit to 1,000 rows of 20 columns, 30 % missing."""
 
     def fit(
-        self, X: FloatArray, on_step: OnStep | None, journal: Journal | None = None
+        self, X: FloatArray, on_step: OnStep | None, checkpoint: Checkpoint | None = None
     ) -> tuple[FloatArray, FitStatus]:
-        """Return K (d, d) and how the fit, which may go on from a `journal`, ended."""
-        estimator = self.make().fit(X, on_step=on_step, journal=journal)
+        """Return K (d, d) and how the fit, which may go on from a `checkpoint`, ended."""
+        estimator = self.make().fit(X, on_step=on_step, checkpoint=checkpoint)
         return estimator.precision_, estimator.status_
 
 

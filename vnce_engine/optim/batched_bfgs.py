@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from vnce_engine.runtime.journal import Keep
+from vnce_engine.runtime.checkpoint import Keep
 
 # Largest absolute entry of the gradient at which a problem is solved.
 _TOLERANCE = 1e-7
@@ -43,8 +43,8 @@ def maximise(
     """Raise b smooth objectives of p parameters each from `start` (b, p), by automatic gradients.
 
     A problem whose step brings no increase any more stays where it is. A trial point where the
-    objective is not finite counts as infinitely bad. `on_iteration` hears of every iteration.
-    Every evaluation is what `keep` returns for it: `Journal.value`, if it is not to be done twice.
+    objective is not finite counts as infinitely bad. `on_iteration` hears of every iteration. Every
+    evaluation is what `keep` returns for it: `Checkpoint.value`, if it is not to be done twice.
     """
     num_problems, p = start.shape
     best = start.detach().clone()

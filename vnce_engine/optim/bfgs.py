@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
-from vnce_engine.runtime.journal import Keep
+from vnce_engine.runtime.checkpoint import Keep
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def minimise(
     A trial point where the loss is not finite counts as infinitely bad, so that the line search
     turns back from it; the start has to be finite. `on_iteration(loss)` is called after every
     iteration; whatever it raises ends the search. Every evaluation is what `keep` returns for it:
-    `Journal.value`, if it is not to be done twice.
+    `Checkpoint.value`, if it is not to be done twice.
     """
 
     def evaluate(x: NDArray[np.float64]) -> Tensor:

@@ -23,8 +23,8 @@ from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, Selection
@@ -100,23 +100,23 @@ def fit(
     options: FitOptions,
     seed: int,
     on_step: OnStep | None = None,
-    journal: Journal | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> FitResult:
     """Estimate the truncated Gaussian from non-negative `observations`, holes allowed.
 
-    Equal observations, options and seed give equal results. With the journal of an interrupted
-    fit of the same three, `Journal.load(step.journal.dump())`, it goes on from there.
+    Equal observations, options and seed give equal results. With the checkpoint of an interrupted
+    fit of the same three, `Checkpoint.load(step.checkpoint.dump())`, it goes on from there.
 
     Unless h is to be zero, columns very far above zero are fitted nearer to it (`far_columns.py`),
     and h, without which they have no model, is free.
 
-    Raises `ValueError` where a column has no two different observed values, or where the journal
+    Raises `ValueError` where a column has no two different observed values, or where the checkpoint
     is another fit's.
     """
     refuse_unbounded(observations, options)
-    journal = journal or Journal()
+    checkpoint = checkpoint or Checkpoint()
     # It may go on on another device.
-    journal.begin_fit(observations.name_of_fit(replace(options, device="cpu"), seed))
+    checkpoint.begin_fit(observations.name_of_fit(replace(options, device="cpu"), seed))
     rows, columns = canonical_order(observations)
     table, shift = observations.reordered(rows, columns), None
     if options.linear != "zero":
@@ -131,8 +131,8 @@ def fit(
         generator,
         options.noise_scale,
     )
-    journal.move_to(problem.scale.device)
-    result = fit_prepared(problem, table, options, Progress(on_step, journal))
+    checkpoint.move_to(problem.scale.device)
+    result = fit_prepared(problem, table, options, Progress(on_step, checkpoint))
     if shift is not None:
         result = replace(result, model=result.model.with_columns_moved(shift))
     return result.with_columns_reordered(torch.argsort(columns))
@@ -199,7 +199,7 @@ class _Run(Generic[RowSampleT]):
         progress = self._progress
         start, done = self._choose_all()
         progress.enter("fit", done, 1.0)
-        progress.journal.watch(())
+        progress.checkpoint.track(())
         self._cycles = self._setting.cycles(start, progress)
         return self._estimate()
 
@@ -214,7 +214,7 @@ class _Run(Generic[RowSampleT]):
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            progress.journal.watch(())
+            progress.checkpoint.track(())
             linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )

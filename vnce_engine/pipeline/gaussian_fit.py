@@ -9,8 +9,8 @@ from vnce_engine.data.canonical import canonical_order
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.fit import FitOptions, fit_prepared, refuse_unbounded
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import OnStep, Progress
 
 
@@ -19,20 +19,20 @@ def fit_gaussian(
     options: FitOptions,
     seed: int,
     on_step: OnStep | None = None,
-    journal: Journal | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> FitResult:
     """Estimate K, h and c from observations with holes, as `vnce_engine.pipeline.fit.fit` does.
 
     h is free and there is no barrier, whatever the options say: K is positive definite as it is.
 
     Raises `ValueError` where a weaker penalty than is safe meets as many parameters as rows, or
-    where the journal is another fit's.
+    where the checkpoint is another fit's.
     """
     options = replace(options, linear="free", barrier_rows=0.0)
     refuse_unbounded(observations, options)
-    journal = journal or Journal()
+    checkpoint = checkpoint or Checkpoint()
     choices = ("gaussian", replace(options, device="cpu"))
-    journal.begin_fit(observations.name_of_fit(choices, seed))
+    checkpoint.begin_fit(observations.name_of_fit(choices, seed))
     rows, columns = canonical_order(observations)
     problem = GaussianProblem.prepare(
         observations.reordered(rows, columns).to(chosen_device(options.device)),
@@ -41,6 +41,6 @@ def fit_gaussian(
         torch.Generator().manual_seed(seed),
         options.noise_scale,
     )
-    journal.move_to(problem.scale.device)
-    result = fit_prepared(problem, observations, options, Progress(on_step, journal))
+    checkpoint.move_to(problem.scale.device)
+    result = fit_prepared(problem, observations, options, Progress(on_step, checkpoint))
     return result.with_columns_reordered(torch.argsort(columns))

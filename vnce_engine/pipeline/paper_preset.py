@@ -14,7 +14,7 @@ from vnce_engine.inference.diagnostics import diagnose, numerical_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -32,22 +32,22 @@ def fit_by_papers_recipe(
     options: FitOptions,
     seed: int,
     on_step: OnStep | None = None,
-    journal: Journal | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> FitResult:
     """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper.py`).
 
     `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
     `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows
-    a data row, whatever the options say. With the journal of an interrupted fit, which is
-    `Journal.load(step.journal.dump())`, it goes on from there, to the same last bit.
+    a data row, whatever the options say. With the checkpoint of an interrupted fit, which is
+    `Checkpoint.load(step.checkpoint.dump())`, it goes on from there, to the same last bit.
 
-    Raises `ValueError` if an observed cell is zero, or where the journal is another fit's.
+    Raises `ValueError` if an observed cell is zero, or where the checkpoint is another fit's.
     """
     linear = "zero" if options.linear == AUTO else options.linear
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
-    progress = Progress(on_step, journal)
-    progress.journal.begin_fit(observations.name_of_fit(("paper", options), seed))
+    progress = Progress(on_step, checkpoint)
+    progress.checkpoint.begin_fit(observations.name_of_fit(("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(
         strength or 0.0,

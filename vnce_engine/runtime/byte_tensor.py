@@ -1,4 +1,4 @@
-"""Bytes as tensors, which is what a journal keeps."""
+"""Bytes as tensors, which is what a checkpoint keeps."""
 
 import torch
 from torch import Tensor

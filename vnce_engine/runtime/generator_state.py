@@ -1,4 +1,4 @@
-"""The state of a NumPy generator as a tensor, which a journal can keep."""
+"""The state of a NumPy generator as a tensor, which a checkpoint can keep."""
 
 import json
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 
 OnStep = Callable[[FitStep], bool | None]
@@ -23,9 +23,9 @@ class Progress:
     counts multiplications to know when a report is due.
     """
 
-    def __init__(self, on_step: OnStep | None, journal: Journal | None = None) -> None:
-        self.journal = journal or Journal()
-        """What the fit has done; see `vnce_engine.runtime.journal`."""
+    def __init__(self, on_step: OnStep | None, checkpoint: Checkpoint | None = None) -> None:
+        self.checkpoint = checkpoint or Checkpoint()
+        """What the fit has done; see `vnce_engine.runtime.checkpoint`."""
         self._on_step = on_step
         self._stage = "fit"
         self._stage_span = (0.0, 1.0)
@@ -64,6 +64,8 @@ class Progress:
         self._work = 0
         if self._on_step is None:
             return
-        step = FitStep(self._stage, self._fraction, self._iteration, self._objective, self.journal)
+        step = FitStep(
+            self._stage, self._fraction, self._iteration, self._objective, self.checkpoint
+        )
         if self._on_step(step):
             raise FitCancelledError

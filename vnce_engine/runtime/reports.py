@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 
 
 class FitStatus(StrEnum):
@@ -27,7 +27,7 @@ class FitStep:
     """Cycles done in this stage."""
     objective: float | None
     """Latest penalised objective, nats a row; None before there is one."""
-    journal: Journal | None = None
+    checkpoint: Checkpoint | None = None
     """What the fit has done so far, to be stored if it is to be gone on with after an interruption;
     None where an estimator cannot go on."""
 

@@ -58,7 +58,7 @@ def choose_by_ebic(
     num_rows, num_columns = problem.num_rows, problem.num_columns
     sample = problem.sample
     fit = setting.cycles(setting.start(), progress)
-    progress.journal.watch((fit,))
+    progress.checkpoint.track((fit,))
     steps: list[PenaltyStep] = []
     refits: list[Tensor] = []
     has_settled: list[bool] = []
@@ -71,7 +71,7 @@ def choose_by_ebic(
             break
         constraints = setting.constraints(graph_of(fit.augmented))
         refit = setting.cycles(constraints.project(fit.augmented), progress)
-        progress.journal.watch((fit, refit))
+        progress.checkpoint.track((fit, refit))
         none = setting.penalty(None, num_rows)
         status = _run(refit, sample, none, constraints, _REFIT_TOLERANCE)
         has_settled.append(status is FitStatus.CONVERGED)

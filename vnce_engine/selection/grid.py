@@ -74,7 +74,7 @@ def _safe(grid: Sequence[float], setting: Setting[RowSampleT]) -> tuple[float, .
 def _l1_strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, ...]:
     progress.enter_part(0.0, _PROGRESS)
     strongest = float(
-        progress.journal.value(
+        progress.checkpoint.value(
             lambda: torch.tensor(strongest_l1(setting, progress), dtype=torch.float64)
         )
     )

@@ -113,7 +113,7 @@ def choose_by_stability(
             varies = _varying(setting.problem.observations, rows)
             sample = _subsample(setting, rows, varies)
             graphs = partial(_graphs, setting, sample, strengths, most_edges, progress)
-            told = progress.journal.value(partial(_told, graphs))
+            told = progress.checkpoint.value(partial(_told, graphs))
             paths.append(_Path(_graphs_of(told), varies.cpu()))
         except _FailedSubsampleError as failure:
             failures[str(failure)] += 1
@@ -147,7 +147,7 @@ class _FailedSubsampleError(Exception):
 def _told(compute: Callable[[], Tensor]) -> Tensor:
     """Return the graphs that `compute` returns, or the cause of its failure, uint8 (characters,).
 
-    For the journal, in which a half-sample that failed has its place too.
+    For the checkpoint, in which a half-sample that failed has its place too.
     """
     try:
         return compute()

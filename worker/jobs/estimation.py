@@ -17,7 +17,7 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
@@ -26,7 +26,7 @@ from worker.artefacts.result_files import file_names
 from worker.jobs.builders import build_estimator
 from worker.jobs.encoding import encode
 from worker.jobs.failures import FitCancelledError, JobFailedError
-from worker.jobs.resuming import go_on_or_begin_anew
+from worker.jobs.resuming import resume_or_restart
 
 __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]
 
@@ -63,7 +63,7 @@ class EstimationRequest:
     table_warnings: list[DatasetWarning]
     dataset: DatasetIdentity
     # What an interrupted attempt at this estimation had done.
-    journal: Journal | None = None
+    checkpoint: Checkpoint | None = None
 
 
 def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
@@ -84,7 +84,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
 
     started = time.perf_counter()
     fit = partial(_fit, request, table, on_step)
-    estimator, resumed = go_on_or_begin_anew(fit, request.journal)
+    estimator, resumed = resume_or_restart(fit, request.checkpoint)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -148,7 +148,7 @@ def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
 
 
 def _fit(
-    request: EstimationRequest, table: pa.Table, on_step: OnStep, journal: Journal
+    request: EstimationRequest, table: pa.Table, on_step: OnStep, checkpoint: Checkpoint
 ) -> Estimator:
     def on_fit_step(step: FitStep) -> bool | None:
         fraction = PREPARED + (FITTED - PREPARED) * step.fraction
@@ -157,8 +157,8 @@ def _fit(
     estimator = build_estimator(request.spec)
     try:
         # A table, for the names in its refusals.
-        estimator.fit(table, on_step=on_fit_step, journal=journal)
-    except UnusableJournalError:
+        estimator.fit(table, on_step=on_fit_step, checkpoint=checkpoint)
+    except UnusableCheckpointError:
         raise
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours: its own

@@ -18,16 +18,16 @@ from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.posterior_toy import PosteriorToy
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 
 
 def build_experiment(
-    spec: ExperimentSpec | ExperimentPartSpec, journal: Journal | None = None
+    spec: ExperimentSpec | ExperimentPartSpec, checkpoint: Checkpoint | None = None
 ) -> Experiment:
     """Return the experiment that the spec, or one of a part of it, describes.
 
-    The `journal` is that of an interrupted run of the part; parts of graph recovery, which may take
-    minutes, go on from it.
+    The `checkpoint` is that of an interrupted run of the part; parts of graph recovery, which may
+    take minutes, go on from it.
     """
     is_quick = spec.scale is ExperimentScale.QUICK
     match spec.experiment:
@@ -60,7 +60,7 @@ def build_experiment(
                     num_data_sets=choice.n_data_sets,
                     estimators=_texts(choice.estimators),
                     clock=time.process_time,
-                    journal=journal,
+                    checkpoint=checkpoint,
                 ),
             )
         case _ as unknown:

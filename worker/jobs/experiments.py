@@ -18,7 +18,7 @@ from service.results.experiment_result import (
 from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from vnce_engine.experiments.experiment import Row, SummaryTable
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.experiments import draw_experiment
@@ -27,7 +27,7 @@ from worker.jobs.estimation import OnStep
 from worker.jobs.experiment_builders import build_experiment
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.finished_parts import ROWS, FinishedParts
-from worker.jobs.resuming import go_on_or_begin_anew
+from worker.jobs.resuming import resume_or_restart
 from worker.jobs.versions import versions
 
 # Rows that say which of several tables they belong to do so under this key.
@@ -60,15 +60,15 @@ def split(spec: ExperimentSpec, on_step: OnStep) -> Split:
     )
 
 
-def run_part(spec: ExperimentPartSpec, journal: Journal | None, on_step: OnStep) -> Outcome:
+def run_part(spec: ExperimentPartSpec, checkpoint: Checkpoint | None, on_step: OnStep) -> Outcome:
     """Run one part; raises `FitCancelledError` if `on_step` asks to stop.
 
-    `journal` is what an interrupted attempt had done; seconds are those of the last attempt.
+    `checkpoint` is what an interrupted attempt had done; seconds are those of the last attempt.
     """
     started = time.process_time()
     try:
-        rows, _ = go_on_or_begin_anew(
-            lambda kept: build_experiment(spec, kept).run(spec.part, on_step), journal
+        rows, _ = resume_or_restart(
+            lambda kept: build_experiment(spec, kept).run(spec.part, on_step), checkpoint
         )
     except EngineCancelledError as cancelled:
         raise FitCancelledError from cancelled

@@ -20,7 +20,7 @@ from service.jobs.specs.scoring import ScoringSpec
 from service.jobs.specs.simulation import SimulationSpec
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.experiments import Split, put_together, run_part, split
 from worker.jobs.failures import JobFailedError
@@ -62,7 +62,7 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
                     return partial(split, spec)
                 return partial(put_together, spec, load_parts(session, claim.job_id))
             case ExperimentPartSpec() as spec:
-                return partial(run_part, spec, _load_journal(session, claim))
+                return partial(run_part, spec, _load_checkpoint(session, claim))
             case _ as unknown:
                 assert_never(unknown)
 
@@ -80,22 +80,22 @@ def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> Estima
         ground_truth=claim.ground_truth,
         table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
-        journal=_load_journal(session, claim),
+        checkpoint=_load_checkpoint(session, claim),
     )
 
 
-def _load_journal(session: Session, claim: Claim) -> Journal | None:
+def _load_checkpoint(session: Session, claim: Claim) -> Checkpoint | None:
     """Return what an interrupted attempt had done, or None."""
     stored = checkpoints.load(session, claim.job_id, versions().vnce)
     if stored is None:
         return None
     try:
-        journal = Journal.load(stored)
-    except UnusableJournalError as error:
+        checkpoint = Checkpoint.load(stored)
+    except UnusableCheckpointError as error:
         logger.warning("job %s: begins anew: %s", claim.job_id, error)
         return None
     logger.info("job %s: goes on from its checkpoint", claim.job_id)
-    return journal
+    return checkpoint
 
 
 def load_mixture(session: Session, claim: Claim, spec: MixtureEstimationSpec) -> MixtureRequest:
@@ -107,5 +107,5 @@ def load_mixture(session: Session, claim: Claim, spec: MixtureEstimationSpec) ->
         censored=stored.cells,
         table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
-        journal=_load_journal(session, claim),
+        checkpoint=_load_checkpoint(session, claim),
     )

@@ -22,7 +22,7 @@ from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.experiments.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import to_array
@@ -30,7 +30,7 @@ from worker.artefacts.mixture import mixture_artefacts
 from worker.jobs.estimation import FITTED, PREPARED, OnStep, count_censored, incompatible, report
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.mixture_encoding import encode_mixture
-from worker.jobs.resuming import go_on_or_begin_anew
+from worker.jobs.resuming import resume_or_restart
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class MixtureRequest:
     table_warnings: list[DatasetWarning]
     dataset: DatasetIdentity
     # What an interrupted attempt at this estimation had done.
-    journal: Journal | None = None
+    checkpoint: Checkpoint | None = None
 
 
 def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
@@ -63,7 +63,7 @@ def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
     report(on_step, "prepare", PREPARED)
 
     started = time.perf_counter()
-    fit, resumed = go_on_or_begin_anew(partial(_fit, spec, column[rows], on_step), request.journal)
+    fit, resumed = resume_or_restart(partial(_fit, spec, column[rows], on_step), request.checkpoint)
     fit_seconds = time.perf_counter() - started
 
     report(on_step, "export", FITTED)
@@ -106,17 +106,17 @@ def build_options(spec: MixtureEstimationSpec) -> MixtureOptions:
 
 
 def _fit(
-    spec: MixtureEstimationSpec, x: NDArray[np.float64], on_step: OnStep, journal: Journal
+    spec: MixtureEstimationSpec, x: NDArray[np.float64], on_step: OnStep, checkpoint: Checkpoint
 ) -> MixtureFit:
     def on_fit_step(step: FitStep) -> bool | None:
         fraction = PREPARED + (FITTED - PREPARED) * step.fraction
         return on_step(replace(step, fraction=fraction))
 
     try:
-        fit = fit_mixture(x, build_options(spec), spec.seed, on_fit_step, journal)
+        fit = fit_mixture(x, build_options(spec), spec.seed, on_fit_step, checkpoint)
     except EngineCancelledError as cancelled:
         raise FitCancelledError from cancelled
-    except UnusableJournalError:
+    except UnusableCheckpointError:
         raise
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours.

@@ -4,22 +4,24 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 
 Fit = TypeVar("Fit")
 
 logger = logging.getLogger("worker")
 
 
-def go_on_or_begin_anew(fit: Callable[[Journal], Fit], journal: Journal | None) -> tuple[Fit, bool]:
-    """Return what `fit` returns, and whether it went on from the earlier attempt's `journal`.
+def resume_or_restart(
+    fit: Callable[[Checkpoint], Fit], checkpoint: Checkpoint | None
+) -> tuple[Fit, bool]:
+    """Return what `fit` returns, and whether it went on from the earlier attempt's `checkpoint`.
 
-    Another machine's arithmetic may have transformed the table a little differently: the journal
+    Another machine's arithmetic may have transformed the table a little differently: the checkpoint
     is then of another fit, which begins anew.
     """
     try:
-        kept = journal or Journal()
+        kept = checkpoint or Checkpoint()
         return fit(kept), kept.num_taken > 0
-    except UnusableJournalError as error:
+    except UnusableCheckpointError as error:
         logger.warning("the fit begins anew: %s", error)
-        return fit(Journal()), False
+        return fit(Checkpoint()), False

@@ -15,7 +15,7 @@ from vnce_engine import (
 )
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStep
 
 MAKERS: dict[str, Callable[[], Any]] = {
@@ -55,15 +55,15 @@ def few(table_with_holes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Kept:
-    """Keeps the journal of each step of a fit, which is stopped after `num_steps`."""
+    """Keeps the checkpoint of each step of a fit, which is stopped after `num_steps`."""
 
     def __init__(self, num_steps: int | None = None) -> None:
         self.stored: list[bytes] = []
         self._num_steps = num_steps
 
     def __call__(self, step: FitStep) -> bool:
-        assert step.journal is not None
-        self.stored.append(step.journal.dump())
+        assert step.checkpoint is not None
+        self.stored.append(step.checkpoint.dump())
         return len(self.stored) == self._num_steps
 
 
@@ -93,12 +93,12 @@ def test_a_fit_cut_at_its_first_a_middle_or_its_last_step_ends_at_the_same_bits(
     total = len(kept.stored)
     cuts = {0, 1, total // 3, total // 2, 2 * total // 3, total - 2, total - 1}
     for cut in sorted(cuts & set(range(total))):
-        journal = Journal.load(kept.stored[cut])
+        checkpoint = Checkpoint.load(kept.stored[cut])
         steps: list[FitStep] = []
-        resumed = make().fit(few, on_step=steps.append, journal=journal)
+        resumed = make().fit(few, on_step=steps.append, checkpoint=checkpoint)
         np.testing.assert_equal(outcome(resumed), outcome(whole))
         if cut > total // 2:
-            assert journal.num_taken > 0
+            assert checkpoint.num_taken > 0
             assert len(steps) < total
 
 
@@ -108,11 +108,11 @@ def test_a_fit_that_has_come_to_take_all_rows_goes_on_with_all_of_them(
     monkeypatch.setattr("vnce_engine.baselines.natural._FIRST_ROWS", 200)
     kept = Kept()
     whole = TruncatedGaussianMLE(random_state=3).fit(few, on_step=kept)
-    # Cells are missing in as many more rows, and each is 8 bytes of the journal.
+    # Cells are missing in as many more rows, and each is 8 bytes of the checkpoint.
     assert len(kept.stored[-1]) - len(kept.stored[0]) > 8 * np.isnan(few[200:]).sum() / 2
     for cut in range(0, len(kept.stored), len(kept.stored) // 6):
         resumed = TruncatedGaussianMLE(random_state=3).fit(
-            few, journal=Journal.load(kept.stored[cut])
+            few, checkpoint=Checkpoint.load(kept.stored[cut])
         )
         np.testing.assert_equal(outcome(resumed), outcome(whole))
 
@@ -121,20 +121,20 @@ def test_a_fit_that_has_come_to_take_all_rows_goes_on_with_all_of_them(
 @pytest.mark.parametrize(
     "changes", [{"random_state": 8}, {"column_transform": "sqrt"}, {"max_iter": 31}]
 )
-def test_the_journal_of_another_fit_is_refused(
+def test_the_checkpoint_of_another_fit_is_refused(
     name: str, changes: dict[str, Any], few: NDArray[np.float64]
 ) -> None:
     kept = Kept(1)
     assert MAKERS[name]().fit(few, on_step=kept).status_ == "cancelled"
-    with pytest.raises(UnusableJournalError, match="another table, options or seed"):
-        MAKERS[name]().set_params(**changes).fit(few, journal=Journal.load(kept.stored[0]))
+    with pytest.raises(UnusableCheckpointError, match="another table, options or seed"):
+        MAKERS[name]().set_params(**changes).fit(few, checkpoint=Checkpoint.load(kept.stored[0]))
 
 
-def test_the_journal_of_another_method_is_refused(few: NDArray[np.float64]) -> None:
+def test_the_checkpoint_of_another_method_is_refused(few: NDArray[np.float64]) -> None:
     kept = Kept(1)
     TruncatedGaussianPseudoLikelihood(random_state=7).fit(few, on_step=kept)
-    with pytest.raises(UnusableJournalError):
-        GaussianEM(random_state=7).fit(few, journal=Journal.load(kept.stored[0]))
+    with pytest.raises(UnusableCheckpointError):
+        GaussianEM(random_state=7).fit(few, checkpoint=Checkpoint.load(kept.stored[0]))
 
 
 @pytest.mark.parametrize("imputation", ["gibbs", "mean"])

@@ -16,7 +16,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus, FitStep
 
@@ -236,12 +236,12 @@ def test_a_chain_is_found_and_fitted_without_a_penalty(choices: dict[str, Any]) 
 
 
 def interrupted(X: FloatArray, at_step: int, choices: dict[str, Any]) -> tuple[bool, bytes]:
-    """Return whether a fit was cancelled at a step, and the journal that it had then."""
+    """Return whether a fit was cancelled at a step, and the checkpoint that it had then."""
     stored: list[bytes] = []
 
     def on_step(step: FitStep) -> bool:
-        assert step.journal is not None
-        stored.append(step.journal.dump())
+        assert step.checkpoint is not None
+        stored.append(step.checkpoint.dump())
         return len(stored) > at_step
 
     status = GaussianVNCE(random_state=1, **choices).fit(X, on_step=on_step).status_
@@ -262,7 +262,7 @@ def test_an_interrupted_fit_goes_on_to_the_end_that_it_would_have_had(
     for at_step in np.linspace(0, len(steps) - 1, 4, dtype=int):
         was_cancelled, stored = interrupted(X, int(at_step), choices)
         assert was_cancelled
-        resumed = GaussianVNCE(random_state=1, **choices).fit(X, journal=Journal.load(stored))
+        resumed = GaussianVNCE(random_state=1, **choices).fit(X, checkpoint=Checkpoint.load(stored))
         assert resumed.penalty_path_ == whole.penalty_path_
         # The rounds of the final fit go on within their tolerances, and the noise of the second
         # moves with the first's estimate.

@@ -11,7 +11,7 @@ from vnce_engine.experiments.graph_recovery import GraphRecovery, compare, simul
 from vnce_engine.experiments.mixture_em import MixtureEm
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.progress import FitCancelledError
 from vnce_engine.runtime.reports import FitStep
 
@@ -113,19 +113,19 @@ def test_a_part_cut_anywhere_ends_with_the_same_rows() -> None:
     stored: list[bytes] = []
 
     def keep(step: FitStep) -> None:
-        assert step.journal is not None
-        stored.append(step.journal.dump())
+        assert step.checkpoint is not None
+        stored.append(step.checkpoint.dump())
 
     whole = experiment.run(1, keep)
     total = len(stored)
     for cut in (0, 1, total // 4, total // 2, 3 * total // 4, total - 1):
-        journal = Journal.load(stored[cut])
+        checkpoint = Checkpoint.load(stored[cut])
         steps: list[FitStep] = []
-        assert replace(experiment, journal=journal).run(1, steps.append) == whole
-        assert journal.num_taken == 1
+        assert replace(experiment, checkpoint=checkpoint).run(1, steps.append) == whole
+        assert checkpoint.num_taken == 1
         assert len(steps) <= total - cut
-    with pytest.raises(UnusableJournalError):
-        replace(experiment, journal=Journal.load(stored[0])).run(0)
+    with pytest.raises(UnusableCheckpointError):
+        replace(experiment, checkpoint=Checkpoint.load(stored[0])).run(0)
 
 
 def test_a_refused_table_is_counted_and_says_why() -> None:

@@ -11,7 +11,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions, fit
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.selection.choice import Selection
 from vnce_engine.selection.stability import StabilityRule
 
@@ -72,9 +72,11 @@ def test_a_fit_that_was_interrupted_goes_on_on_another_device(device: Any) -> No
     # is left of a tolerance may turn.
     table = observations(lowest=1.0)
     stored: list[bytes] = []
-    whole = fit(table, options, 0, lambda step: stored.append(step.journal.dump()))
+    whole = fit(table, options, 0, lambda step: stored.append(step.checkpoint.dump()))
     for content in stored[:: len(stored) // 3]:
-        resumed = fit(table, replace(options, device=device), 0, journal=Journal.load(content))
+        resumed = fit(
+            table, replace(options, device=device), 0, checkpoint=Checkpoint.load(content)
+        )
         assert (resumed.penalty, resumed.linear_choice) == (whole.penalty, whole.linear_choice)
         torch.testing.assert_close(
             resumed.model.precision, whole.model.precision, rtol=0, atol=4 * options.tolerance

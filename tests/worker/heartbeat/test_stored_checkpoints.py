@@ -16,7 +16,7 @@ from service.db.identifiers import new_id
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim
 from tests.worker.heartbeat.conftest import MakeKeeper, ReadJob, step, wait_for
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from worker.jobs.outcomes import StopReason
 from worker.jobs.versions import versions
 
@@ -28,16 +28,16 @@ def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_th
         with database.snapshot() as session:
             return checkpoints.load(session, claim.job_id, versions().vnce)
 
-    journal = Journal()
+    checkpoint = Checkpoint()
     with make_keeper(checkpoint_seconds=0.01) as keeper:
         for number in (1.0, 2.0):
-            journal.value(partial(torch.tensor, number))
+            checkpoint.value(partial(torch.tensor, number))
             time.sleep(0.02)
-            keeper.report(replace(step(0.25), journal=journal))
-            wait_for(lambda: stored() == journal.dump())
+            keeper.report(replace(step(0.25), checkpoint=checkpoint))
+            wait_for(lambda: stored() == checkpoint.dump())
     found = stored()
     assert found is not None
-    resumed = Journal.load(found)
+    resumed = Checkpoint.load(found)
     assert [float(resumed.value(lambda: torch.zeros(()))) for _ in range(3)] == [1.0, 2.0, 0.0]
     with database.transaction() as session:
         assert checkpoints.load(session, claim.job_id, "another version") is None
@@ -56,16 +56,16 @@ def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_th
 def test_a_fit_that_is_handed_over_stores_its_last_step_though_no_checkpoint_is_due(
     make_keeper: MakeKeeper, claim: Claim, database: Database, hooks: Any, is_kept: bool
 ) -> None:
-    journal = Journal()
+    checkpoint = Checkpoint()
     with make_keeper(checkpoint_seconds=3600, **hooks) as keeper:
         is_to_stop = False
         while not is_to_stop:
-            journal.value(lambda: torch.zeros(3))
+            checkpoint.value(lambda: torch.zeros(3))
             time.sleep(0.005)
-            is_to_stop = keeper.report(replace(step(0.25), journal=journal))
+            is_to_stop = keeper.report(replace(step(0.25), checkpoint=checkpoint))
     with database.snapshot() as session:
         stored = checkpoints.load(session, claim.job_id, versions().vnce)
-    assert stored == (journal.dump() if is_kept else None)
+    assert stored == (checkpoint.dump() if is_kept else None)
 
 
 def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
@@ -76,12 +76,12 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr("worker.heartbeat.MOST_CHECKPOINT_BYTES", 10_000)
-    journal = Journal()
+    checkpoint = Checkpoint()
     with make_keeper(is_shutting_down=lambda: True) as keeper:
-        wait_for(lambda: keeper.report(replace(step(0.25), journal=journal)))
-        small = journal.dump()
-        journal.value(lambda: torch.zeros(10_000))
-        keeper.report(replace(step(0.5), journal=journal))
+        wait_for(lambda: keeper.report(replace(step(0.25), checkpoint=checkpoint)))
+        small = checkpoint.dump()
+        checkpoint.value(lambda: torch.zeros(10_000))
+        keeper.report(replace(step(0.5), checkpoint=checkpoint))
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) == small
     assert "are no checkpoint" in caplog.text
@@ -94,19 +94,19 @@ def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
     seconds = 0.0
     clock = SimpleNamespace(monotonic=lambda: seconds)
     monkeypatch.setattr("worker.heartbeat.time", clock)
-    journal = Journal()
-    journal.value(lambda: torch.zeros(10_000))
+    checkpoint = Checkpoint()
+    checkpoint.value(lambda: torch.zeros(10_000))
     made_at: list[float] = []
-    dump = journal.dump
+    dump = checkpoint.dump
 
     def note_and_dump() -> bytes:
         made_at.append(seconds)
         return dump()
 
-    monkeypatch.setattr(journal, "dump", note_and_dump)
+    monkeypatch.setattr(checkpoint, "dump", note_and_dump)
     keeper = make_keeper(checkpoint_seconds=20)
     for _ in range(400):
-        keeper.report(replace(step(0.5), journal=journal))
+        keeper.report(replace(step(0.5), checkpoint=checkpoint))
         seconds += 1
     assert made_at == [20, 60, 140, 300]
     assert caplog.text.count("are no checkpoint") == 1
@@ -114,7 +114,7 @@ def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
     monkeypatch.setattr("worker.heartbeat.MOST_CHECKPOINT_BYTES", 2**20)
     made_at.clear()
     for _ in range(300):
-        keeper.report(replace(step(0.5), journal=journal))
+        keeper.report(replace(step(0.5), checkpoint=checkpoint))
         seconds += 1
     assert made_at == [620, 640, 660, 680]
 
@@ -134,7 +134,7 @@ def test_a_checkpoint_that_has_no_room_costs_no_lease(
     assert expires_at is not None
     with make_keeper(checkpoint_seconds=0.01) as keeper:
         time.sleep(0.02)
-        assert not keeper.report(replace(step(0.5), journal=Journal()))
+        assert not keeper.report(replace(step(0.5), checkpoint=Checkpoint()))
         wait_for(lambda: "no checkpoint" in caplog.text)
         wait_for(lambda: (read_job(claim.job_id).lease_expires_at or 0) > expires_at + 0.05)
     assert keeper.stop_reason is None
@@ -146,7 +146,7 @@ def test_a_worker_that_lost_its_lease_stores_no_checkpoint(
     stale = replace(claim, token=new_id("lease"))
     with make_keeper(claim=stale, checkpoint_seconds=0.01) as keeper:
         time.sleep(0.02)
-        keeper.report(replace(step(0.25), journal=Journal()))
+        keeper.report(replace(step(0.25), checkpoint=Checkpoint()))
         wait_for(lambda: keeper.stop_reason is StopReason.LEASE_LOST)
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) is None
@@ -168,7 +168,7 @@ def test_a_lease_that_is_lost_after_its_heartbeat_leaves_no_checkpoint_either(
     monkeypatch.setattr(leases, "heartbeat", lose_before_the_second)
     keeper = make_keeper(checkpoint_seconds=1e-6)
     # So its first heartbeat has a checkpoint to store.
-    keeper.report(replace(step(0.5), journal=Journal()))
+    keeper.report(replace(step(0.5), checkpoint=Checkpoint()))
     with keeper:
         wait_for(lambda: keeper.stop_reason is StopReason.LEASE_LOST)
     with database.snapshot() as session:

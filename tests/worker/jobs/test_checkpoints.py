@@ -35,7 +35,7 @@ def hand_over(database: Database, job_id: str, monkeypatch: pytest.MonkeyPatch) 
         def do(on_step: OnStep) -> Any:
             def slowly(step: FitStep) -> bool | None:
                 nonlocal num_heard
-                num_heard += step.journal is not None
+                num_heard += step.checkpoint is not None
                 if num_heard >= 10:
                     time.sleep(0.05)  # for the other thread to see that the worker is to stop
                 return on_step(step)

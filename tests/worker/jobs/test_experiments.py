@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.jobs.specs.experiment import ExperimentPartSpec
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.experiments import run_part
 from worker.jobs.failures import FitCancelledError
@@ -32,12 +32,12 @@ def part() -> ExperimentPartSpec:
     )
 
 
-def rows_of(part: ExperimentPartSpec, journal: Journal | None, on_step: Any) -> bytes:
-    [rows] = run_part(part, journal, on_step).artefacts
+def rows_of(part: ExperimentPartSpec, checkpoint: Checkpoint | None, on_step: Any) -> bytes:
+    [rows] = run_part(part, checkpoint, on_step).artefacts
     return rows.content
 
 
-def test_a_part_goes_on_where_it_was_cut_and_begins_anew_with_anothers_journal(
+def test_a_part_goes_on_where_it_was_cut_and_begins_anew_with_anothers_checkpoint(
     part: ExperimentPartSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.process_time", lambda: 0.0)
@@ -46,19 +46,19 @@ def test_a_part_goes_on_where_it_was_cut_and_begins_anew_with_anothers_journal(
     stored: list[bytes] = []
 
     def stop_half_way(step: FitStep) -> bool:
-        assert step.journal is not None
-        stored.append(step.journal.dump())
+        assert step.checkpoint is not None
+        stored.append(step.checkpoint.dump())
         return len(stored) == len(steps) // 2
 
     with pytest.raises(FitCancelledError):
         rows_of(part, None, stop_half_way)
     later: list[FitStep] = []
-    assert rows_of(part, Journal.load(stored[-1]), later.append) == whole
+    assert rows_of(part, Checkpoint.load(stored[-1]), later.append) == whole
     assert len(later) < len(steps)
 
     another = part.model_copy(update={"seed": 4})
     again: list[FitStep] = []
-    assert rows_of(another, Journal.load(stored[-1]), again.append) == rows_of(
+    assert rows_of(another, Checkpoint.load(stored[-1]), again.append) == rows_of(
         another, None, lambda step: None
     )
     assert len(again) > len(later)

@@ -21,7 +21,7 @@ from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.figures.mixture import mixture_svg
 from worker.artefacts.result_files import MIXTURE_FILES
@@ -110,22 +110,22 @@ def test_an_interrupted_fit_goes_on_to_the_same_bits_and_says_so(outcome: Outcom
     stored: list[bytes] = []
 
     def stop_soon(step: FitStep) -> bool:
-        if step.journal is not None:
-            stored.append(step.journal.dump())
+        if step.checkpoint is not None:
+            stored.append(step.checkpoint.dump())
         return len(stored) == 5
 
     with pytest.raises(FitCancelledError):
         estimate_mixture(request(sample()), stop_soon)
-    again = replace(request(sample()), journal=Journal.load(stored[-1]))
+    again = replace(request(sample()), checkpoint=Checkpoint.load(stored[-1]))
     resumed, whole = document(estimate_mixture(again, ignore)), document(outcome)
     assert (resumed.timing.resumed, whole.timing.resumed) == (True, False)
     assert resumed.model_dump(exclude={"timing"}) == whole.model_dump(exclude={"timing"})
 
 
-def test_the_journal_of_another_fit_is_not_used(outcome: Outcome) -> None:
-    others = Journal()
+def test_the_checkpoint_of_another_fit_is_not_used(outcome: Outcome) -> None:
+    others = Checkpoint()
     others.begin_fit("another table")
-    again = replace(request(sample()), journal=Journal.load(others.dump()))
+    again = replace(request(sample()), checkpoint=Checkpoint.load(others.dump()))
     found = document(estimate_mixture(again, ignore))
     assert (found.timing.resumed, found.theta) == (False, document(outcome).theta)
 

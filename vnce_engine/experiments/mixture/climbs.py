@@ -10,7 +10,7 @@ from vnce_engine.experiments.mixture.data import MixtureData
 from vnce_engine.experiments.mixture.methods import Density, Method, nce_objective, vnce_objective
 from vnce_engine.experiments.mixture.model import log_posterior
 from vnce_engine.optim.batched_bfgs import maximise
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 
 # EM is over for a start whose objective has risen by less, in nats a row.
 _EM_TOLERANCE = 1e-12
@@ -37,7 +37,7 @@ def climb_together(
     starts: Tensor,
     max_iterations: int,
     on_iteration: OnIteration,
-    journal: Journal,
+    checkpoint: Checkpoint,
 ) -> Climb:
     """Raise the method's objective of one sample, x (1, n), in all parameters by BFGS.
 
@@ -54,7 +54,7 @@ def climb_together(
         starts[:, list(method.places)],
         max_iterations,
         record,
-        journal.value,
+        checkpoint.value,
     )
     return Climb(found.parameters, found.values, _path(recorded, found.values))
 
@@ -65,7 +65,7 @@ def climb_by_exact_em(
     starts: Tensor,
     max_iterations: int,
     on_iteration: OnIteration,
-    journal: Journal,
+    checkpoint: Checkpoint,
 ) -> Climb:
     """Raise J_VNCE of one sample by EM, q the posterior, from `starts` (s, p) of the model's own.
 
@@ -73,10 +73,10 @@ def climb_by_exact_em(
     goes all the way up. Source: Rhodes and Gutmann (2019), Corollary 1.
     """
     em = _ExactEm(density, data, starts)
-    end_step = journal.begin_loop(em)
+    end_step = checkpoint.begin_loop(em)
     while em.num_steps < max_iterations and not em.is_over:
         # A step on a long column takes long: a caller hears of its iterations too.
-        em.step(lambda _: on_iteration(em.values), journal)
+        em.step(lambda _: on_iteration(em.values), checkpoint)
         end_step()
         on_iteration(em.values)
     return Climb(em.parameters, em.values, _path(em.recorded, em.values))
@@ -102,7 +102,7 @@ class _ExactEm:
         """Whether no start moves any more."""
         return not len(self._moving)
 
-    def step(self, on_iteration: OnIteration, journal: Journal) -> None:
+    def step(self, on_iteration: OnIteration, checkpoint: Checkpoint) -> None:
         """Take an E-step and an M-step from all starts that still move."""
         moving = self._moving
         log_q = log_posterior(self._density(self.parameters[moving], self._data.x))  # (2, a, n)
@@ -111,7 +111,7 @@ class _ExactEm:
             return vnce_objective(self._density, trial, log_q[:, rows], self._data)
 
         raised = maximise(
-            objective, self.parameters[moving], on_iteration=on_iteration, keep=journal.value
+            objective, self.parameters[moving], on_iteration=on_iteration, keep=checkpoint.value
         ).parameters
         reached = nce_objective(self._density, raised, self._data)
         gain = reached - self.values[moving]

@@ -23,8 +23,8 @@ from vnce_engine.experiments.mixture.model import true_log_partition
 from vnce_engine.experiments.mixture.optimum import DENSITIES, Optimum, ending, warnings_about
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.experiments.mixture.uncertainty import Neighbourhood
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import as_array, check_seed
-from vnce_engine.runtime.journal import Journal
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
 from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
 
@@ -86,27 +86,27 @@ def fit_mixture(
     options: MixtureOptions,
     seed: int,
     on_step: OnStep | None = None,
-    journal: Journal | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> MixtureFit:
     """Fit the mixture to x (n,), finite and about zero, from `options.num_starts` starts.
 
     The noise is N(0, s²), s the root mean square of x times `noise_scale`. Of the starts the one
-    whose objective ends highest is kept. With `journal=Journal.load(stored)`, `stored` a step's
-    `step.journal.dump()` of an interrupted fit of the same x, options and seed, it goes on from
-    there, to the same last bit.
+    whose objective ends highest is kept. With `checkpoint=Checkpoint.load(stored)`, `stored` a
+    step's `step.checkpoint.dump()` of an interrupted fit of the same x, options and seed, it goes
+    on from there, to the same last bit.
 
-    Raises `ValueError` for x that does not fit or another fit's journal, and `FitCancelledError`
+    Raises `ValueError` for x that does not fit or another fit's checkpoint, and `FitCancelledError`
     where `on_step`, called after every iteration, returns True.
     """
     check_seed("seed", seed)
     sample = _checked(x, options)
-    journal = journal or Journal()
-    journal.begin_fit(Observations.from_array(sample[:, np.newaxis]).name_of_fit(options, seed))
+    checkpoint = checkpoint or Checkpoint()
+    checkpoint.begin_fit(Observations.from_array(sample[:, np.newaxis]).name_of_fit(options, seed))
     generator = torch.Generator().manual_seed(seed)
     scaled = torch.as_tensor(sample / options.sigma_1).unsqueeze(0)
     data = _with_noise(scaled, options, generator)
     starts = _starts(scaled, options.num_starts, generator)
-    climb = _climb(data, starts, options, on_step, journal)
+    climb = _climb(data, starts, options, on_step, checkpoint)
     return _present(sample, data, climb, options)
 
 
@@ -158,7 +158,7 @@ def _climb(
     starts: Tensor,
     options: MixtureOptions,
     on_step: OnStep | None,
-    journal: Journal,
+    checkpoint: Checkpoint,
 ) -> Climb:
     """Climb from all starts, as many at a time as memory is meant for."""
     size = max(1, _VALUES_AT_A_TIME // (data.x.shape[1] + data.y.shape[1]))
@@ -172,15 +172,15 @@ def _climb(
         within = num_iterations / (num_iterations + _USUAL_ITERATIONS)
         fraction = (len(done.climbs) + within) / len(groups)
         best = _or_none(_objective(float(values.max()), options))
-        step = FitStep("fit", fraction, num_iterations, best, journal)
+        step = FitStep("fit", fraction, num_iterations, best, checkpoint)
         if on_step is not None and on_step(step):
             raise FitCancelledError
 
-    end_group = journal.begin_loop(done)
+    end_group = checkpoint.begin_loop(done)
     while len(done.climbs) < len(groups):
         num_iterations = 0
         group = groups[len(done.climbs)]
-        done.climbs.append(_climb_group(data, group, options, on_iteration, journal))
+        done.climbs.append(_climb_group(data, group, options, on_iteration, checkpoint))
         end_group()
     return climbs.joined(done.climbs)
 
@@ -207,7 +207,7 @@ def _climb_group(
     starts: Tensor,
     options: MixtureOptions,
     on_iteration: OnIteration,
-    journal: Journal,
+    checkpoint: Checkpoint,
 ) -> Climb:
     """Return where the starts lead, in the model's own parameters: log theta and, if free, c."""
     is_free = options.form is Form.UNNORMALISED
@@ -215,10 +215,10 @@ def _climb_group(
         density = DENSITIES[options.form]
         limit = options.max_iterations or _EM_STEPS
         own = starts[:, : 2 if is_free else 1]
-        return climbs.climb_by_exact_em(density, data, own, limit, on_iteration, journal)
+        return climbs.climb_by_exact_em(density, data, own, limit, on_iteration, checkpoint)
     method = (UNNORMALISED if is_free else NORMALISED)[options.estimator.upper()]
     limit = options.max_iterations or _BFGS_ITERATIONS
-    climb = climbs.climb_together(method, data, starts, limit, on_iteration, journal)
+    climb = climbs.climb_together(method, data, starts, limit, on_iteration, checkpoint)
     own = climb.parameters[:, :1]
     if is_free:
         own = torch.cat([own, log_partition(method, climb.parameters).unsqueeze(1)], dim=1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vnce_engine.experiments.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.experiments.mixture.optimum import CONVERGED_STEP
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
-from vnce_engine.runtime.journal import Journal, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.progress import FitCancelledError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 
@@ -216,18 +216,18 @@ def test_a_fit_cut_anywhere_ends_at_the_same_bits(
     stored: list[bytes] = []
 
     def keep(step: FitStep) -> None:
-        assert step.journal is not None
-        stored.append(step.journal.dump())
+        assert step.checkpoint is not None
+        stored.append(step.checkpoint.dump())
 
     whole = fit_mixture(x, options, 0, keep)
     total = len(stored)
     for cut in (0, 1, total // 3, total // 2, 2 * total // 3, total - 2, total - 1):
-        journal = Journal.load(stored[cut])
-        resumed = fit_mixture(x, options, 0, journal=journal)
+        checkpoint = Checkpoint.load(stored[cut])
+        resumed = fit_mixture(x, options, 0, checkpoint=checkpoint)
         np.testing.assert_equal(asdict(resumed), asdict(whole))
-        assert journal.num_taken > 1
-    with pytest.raises(UnusableJournalError):
-        fit_mixture(x, options, 1, journal=Journal.load(stored[0]))
+        assert checkpoint.num_taken > 1
+    with pytest.raises(UnusableCheckpointError):
+        fit_mixture(x, options, 1, checkpoint=Checkpoint.load(stored[0]))
 
 
 @pytest.mark.parametrize("estimator", [Estimator.NCE, Estimator.EXACT_EM])

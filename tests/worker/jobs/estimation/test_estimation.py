@@ -16,7 +16,7 @@ from service.http.problems import ProblemCode
 from service.results.formats import GraphFormat, TableFormat, media_type
 from service.results.outcome import Outcome
 from service.results.vocabulary import FitStatus
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.fitted import to_array
 from worker.artefacts.result_files import file_names
@@ -295,7 +295,7 @@ class NeverFinite:
     n_iter_ = 3
     message_ = "Try a stronger `penalty`."
 
-    def fit(self, table: pa.Table, on_step: object, journal: Journal) -> None:
+    def fit(self, table: pa.Table, on_step: object, checkpoint: Checkpoint) -> None:
         pass
 
 
@@ -336,12 +336,14 @@ def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> No
     assert all(warning.code != "censored-as-missing" for warning in document.warnings)
 
 
-def test_a_journal_of_another_fit_is_not_used(make_request: MakeRequest, outcome: Outcome) -> None:
-    others = Journal()
+def test_a_checkpoint_of_another_fit_is_not_used(
+    make_request: MakeRequest, outcome: Outcome
+) -> None:
+    others = Checkpoint()
     others.begin_fit("another table")
     others.value(lambda: torch.zeros(1))
-    journal = Journal.load(others.dump())
-    again = estimate(replace(make_request(ground_truth=RING), journal=journal), ignore)
+    checkpoint = Checkpoint.load(others.dump())
+    again = estimate(replace(make_request(ground_truth=RING), checkpoint=checkpoint), ignore)
     assert not again.document.timing.resumed
     assert again.document.precision == outcome.document.precision
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vnce_engine.runtime.journal import Journal
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.estimation import EstimationRequest, estimate
 from worker.jobs.failures import FitCancelledError
@@ -41,10 +41,10 @@ class Attempt:
         self._num_steps = num_steps
 
     def __call__(self, step: FitStep) -> bool:
-        if step.journal is None:  # of the worker's own stages
+        if step.checkpoint is None:  # of the worker's own stages
             return False
         self.num_heard += 1
-        self.stored = step.journal.dump()
+        self.stored = step.checkpoint.dump()
         return self.num_heard == self._num_steps
 
 
@@ -56,7 +56,7 @@ def whole_and_resumed(request: EstimationRequest, share: float) -> tuple[Any, An
     cut = Attempt(int(share * attempt.num_heard))
     with pytest.raises(FitCancelledError):
         estimate(request, cut)
-    again = replace(request, journal=Journal.load(cut.stored))
+    again = replace(request, checkpoint=Checkpoint.load(cut.stored))
     return whole, estimate(again, Attempt()).document
 
 

@@ -1,4 +1,4 @@
-"""A fit that was interrupted goes on from its journal, and ends where it would have ended."""
+"""A fit that was interrupted goes on from its checkpoint, and ends where it would have ended."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianNCE, TruncatedGaussianVNCE
-from vnce_engine.runtime.journal import Journal, RunEntry, UnusableJournalError
+from vnce_engine.runtime.checkpoint import Checkpoint, RunEntry, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStep
 from vnce_engine.selection import stability
 
@@ -24,16 +24,16 @@ def table() -> np.ndarray:
 
 
 class Interrupter:
-    """Stops a fit at its n-th step and keeps the journal that it had then."""
+    """Stops a fit at its n-th step and keeps the checkpoint that it had then."""
 
     def __init__(self, at_step: int) -> None:
         self.steps_left = at_step
         self.stored = b""
 
     def __call__(self, step: FitStep) -> bool:
-        assert step.journal is not None
+        assert step.checkpoint is not None
         self.steps_left -= 1
-        self.stored = step.journal.dump()
+        self.stored = step.checkpoint.dump()
         return self.steps_left < 0
 
 
@@ -85,35 +85,35 @@ def test_a_fit_interrupted_anywhere_ends_where_it_would_have(
     for at_step in np.linspace(0, total - 1, 5, dtype=int):
         interrupter = Interrupter(int(at_step))
         assert fit(on_step=interrupter).status_ == "cancelled"
-        journal = Journal.load(interrupter.stored)
+        checkpoint = Checkpoint.load(interrupter.stored)
         steps_again = 0
 
         def count(step: FitStep) -> None:
             nonlocal steps_again
             steps_again += 1
 
-        resumed = fit(journal=journal, on_step=count)
+        resumed = fit(checkpoint=checkpoint, on_step=count)
         assert_alike(resumed, whole)
         if at_step > total // 2:
-            assert journal.num_taken > 0
+            assert checkpoint.num_taken > 0
             assert steps_again < total
 
 
 @pytest.mark.slow
 def test_a_fit_that_is_interrupted_again_and_again_ends_too(table: np.ndarray) -> None:
     whole = TruncatedGaussianVNCE(random_state=1).fit(table)
-    journal = Journal()
+    checkpoint = Checkpoint()
     attempts = 0
     while True:
         attempts += 1
         assert attempts < 100
         interrupter = Interrupter(30)
         fitted = TruncatedGaussianVNCE(random_state=1).fit(
-            table, on_step=interrupter, journal=journal
+            table, on_step=interrupter, checkpoint=checkpoint
         )
         if fitted.status_ != "cancelled":
             break
-        journal = Journal.load(interrupter.stored)
+        checkpoint = Checkpoint.load(interrupter.stored)
     assert attempts > 2
     assert_alike(fitted, whole)
 
@@ -129,18 +129,18 @@ def test_the_papers_recipe_cut_anywhere_ends_at_the_same_bits(
         return estimator.fit(rows, **how)
 
     stored: list[bytes] = []
-    whole = fit(on_step=lambda step: stored.append(step.journal.dump()))
+    whole = fit(on_step=lambda step: stored.append(step.checkpoint.dump()))
     total = len(stored)
     # Three cycles, and a fourth whose M-step has one iteration.
     for cut in (0, 1, 5, total // 2, total // 2 + 1, total - 2, total - 1):
-        journal = Journal.load(stored[cut])
-        resumed = fit(journal=journal)
+        checkpoint = Checkpoint.load(stored[cut])
+        resumed = fit(checkpoint=checkpoint)
         np.testing.assert_array_equal(resumed.precision_, whole.precision_)
         assert resumed.log_partition_ == whole.log_partition_
         assert resumed.objective_path_ == whole.objective_path_
         assert resumed.diagnostics_ == whole.diagnostics_
         assert (resumed.n_iter_, resumed.status_) == (whole.n_iter_, whole.status_)
-        assert journal.num_taken > 1  # where the cycle began, and evaluations since
+        assert checkpoint.num_taken > 1  # where the cycle began, and evaluations since
 
 
 def test_nce_goes_on_too(table: np.ndarray) -> None:
@@ -149,17 +149,17 @@ def test_nce_goes_on_too(table: np.ndarray) -> None:
 
     interrupter = Interrupter(num_steps(fit) // 2)
     fit(on_step=interrupter)
-    journal = Journal.load(interrupter.stored)
-    assert_alike(fit(journal=journal), fit())
-    assert journal.num_taken > 0
+    checkpoint = Checkpoint.load(interrupter.stored)
+    assert_alike(fit(checkpoint=checkpoint), fit())
+    assert checkpoint.num_taken > 0
 
 
-def test_a_fit_without_an_interruption_is_the_same_with_an_empty_journal(
+def test_a_fit_without_an_interruption_is_the_same_with_an_empty_checkpoint(
     table: np.ndarray,
 ) -> None:
     one, other = (
-        TruncatedGaussianVNCE(random_state=1).fit(table, journal=journal)
-        for journal in (None, Journal())
+        TruncatedGaussianVNCE(random_state=1).fit(table, checkpoint=checkpoint)
+        for checkpoint in (None, Checkpoint())
     )
     np.testing.assert_array_equal(one.precision_, other.precision_)
 
@@ -175,15 +175,15 @@ def entry(number: float, status: str | None) -> RunEntry:
     )
 
 
-def test_a_journal_is_read_back_as_it_was_written() -> None:
-    journal = Journal()
-    assert journal.begin_run() is None
-    journal.note_run(entry(1.0, None))
-    journal.note_run(entry(2.0, "converged"))
-    journal.value(lambda: torch.arange(3))
-    assert journal.begin_run() is None
-    journal.note_run(entry(3.0, "converged"))
-    again = Journal.load(Journal.load(journal.dump()).dump())
+def test_a_checkpoint_is_read_back_as_it_was_written() -> None:
+    checkpoint = Checkpoint()
+    assert checkpoint.begin_run() is None
+    checkpoint.note_run(entry(1.0, None))
+    checkpoint.note_run(entry(2.0, "converged"))
+    checkpoint.value(lambda: torch.arange(3))
+    assert checkpoint.begin_run() is None
+    checkpoint.note_run(entry(3.0, "converged"))
+    again = Checkpoint.load(Checkpoint.load(checkpoint.dump()).dump())
     first = again.begin_run()
     assert first is not None
     assert (first.status, first.num_cycles, first.objective_path) == ("converged", 3, (1.0, 2.0))
@@ -202,17 +202,17 @@ def test_tensors_of_every_kind_come_back_as_they_were(
     shape: tuple[int, ...], dtype: torch.dtype
 ) -> None:
     value = torch.randint(2, shape, generator=torch.Generator().manual_seed(1)).to(dtype)
-    journal = Journal()
-    journal.value(lambda: value)
-    back = Journal.load(journal.dump()).value(lambda: torch.zeros(0))
+    checkpoint = Checkpoint()
+    checkpoint.value(lambda: value)
+    back = Checkpoint.load(checkpoint.dump()).value(lambda: torch.zeros(0))
     assert (back.dtype, back.shape) == (dtype, shape)
     assert torch.equal(back, value)
 
 
 def test_graphs_take_a_bit_a_pair() -> None:
-    journal = Journal()
-    journal.value(lambda: torch.ones(12, 100, 100, dtype=torch.bool))
-    assert len(journal.dump()) < 12 * 100 * 100 / 8 + 2_000
+    checkpoint = Checkpoint()
+    checkpoint.value(lambda: torch.ones(12, 100, 100, dtype=torch.bool))
+    assert len(checkpoint.dump()) < 12 * 100 * 100 / 8 + 2_000
 
 
 class Count:
@@ -229,19 +229,19 @@ class Count:
 
 
 def test_a_loop_goes_on_from_its_last_step_with_the_values_since() -> None:
-    journal, outer, inner = Journal(), Count(), Count()
-    end_outer = journal.begin_loop(outer)
-    journal.value(lambda: torch.tensor(10.0))
+    checkpoint, outer, inner = Checkpoint(), Count(), Count()
+    end_outer = checkpoint.begin_loop(outer)
+    checkpoint.value(lambda: torch.tensor(10.0))
     outer.number = torch.tensor(1)
     end_outer()
-    size = len(journal.dump())
-    end_inner = journal.begin_loop(inner)
-    journal.value(lambda: torch.tensor(20.0))
+    size = len(checkpoint.dump())
+    end_inner = checkpoint.begin_loop(inner)
+    checkpoint.value(lambda: torch.tensor(20.0))
     inner.number = torch.tensor(7)
     end_inner()
-    journal.value(lambda: torch.tensor(30.0))
+    checkpoint.value(lambda: torch.tensor(30.0))
 
-    again = Journal.load(Journal.load(journal.dump()).dump())
+    again = Checkpoint.load(Checkpoint.load(checkpoint.dump()).dump())
     outer, inner = Count(), Count()
     end_outer = again.begin_loop(outer)
     again.begin_loop(inner)
@@ -253,18 +253,18 @@ def test_a_loop_goes_on_from_its_last_step_with_the_values_since() -> None:
 
 
 def test_runs_within_a_value_are_forgotten_once_it_is_there() -> None:
-    journal = Journal()
+    checkpoint = Checkpoint()
 
     def compute() -> torch.Tensor:
-        journal.begin_run()
-        journal.note_run(entry(1.0, None))
+        checkpoint.begin_run()
+        checkpoint.note_run(entry(1.0, None))
         return torch.ones(1)
 
-    journal.value(compute)
-    small = len(journal.dump())
+    checkpoint.value(compute)
+    small = len(checkpoint.dump())
     for _ in range(20):
-        journal.value(compute)
-    assert len(journal.dump()) - small < 20 * 600
+        checkpoint.value(compute)
+    assert len(checkpoint.dump()) - small < 20 * 600
 
 
 @pytest.mark.parametrize(
@@ -277,41 +277,41 @@ def test_runs_within_a_value_are_forgotten_once_it_is_there() -> None:
     ],
     ids=["seed", "transform", "penalty", "table"],
 )
-def test_the_journal_of_another_fit_is_refused(
+def test_the_checkpoint_of_another_fit_is_refused(
     table: np.ndarray, changes: dict[str, Any], factor: float
 ) -> None:
     choices: dict[str, Any] = {"penalty": 0.5, "linear": "zero", "random_state": 1}
     interrupter = Interrupter(3)
     TruncatedGaussianVNCE(**choices).fit(table, on_step=interrupter)
-    journal = Journal.load(interrupter.stored)
-    with pytest.raises(UnusableJournalError, match="another table, options or seed"):
-        TruncatedGaussianVNCE(**choices | changes).fit(factor * table, journal=journal)
+    checkpoint = Checkpoint.load(interrupter.stored)
+    with pytest.raises(UnusableCheckpointError, match="another table, options or seed"):
+        TruncatedGaussianVNCE(**choices | changes).fit(factor * table, checkpoint=checkpoint)
 
 
-def test_a_journal_serves_one_fit(table: np.ndarray) -> None:
-    journal = Journal()
+def test_a_checkpoint_serves_one_fit(table: np.ndarray) -> None:
+    checkpoint = Checkpoint()
     estimator = TruncatedGaussianVNCE(penalty=0.5, linear="zero", random_state=1)
-    estimator.fit(table, journal=journal)
-    with pytest.raises(UnusableJournalError, match="has served a fit"):
-        estimator.fit(table, journal=journal)
+    estimator.fit(table, checkpoint=checkpoint)
+    with pytest.raises(UnusableCheckpointError, match="has served a fit"):
+        estimator.fit(table, checkpoint=checkpoint)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x05\x06" + b"\0" * 18, b"x" * 1000])
 def test_other_bytes_are_refused(content: bytes) -> None:
-    with pytest.raises(UnusableJournalError):
-        Journal.load(content)
+    with pytest.raises(UnusableCheckpointError):
+        Checkpoint.load(content)
 
 
-def test_a_journal_with_any_byte_changed_or_cut_off_is_refused() -> None:
-    journal = Journal()
-    journal.value(lambda: torch.arange(3))
-    whole = journal.dump()
+def test_a_checkpoint_with_any_byte_changed_or_cut_off_is_refused() -> None:
+    checkpoint = Checkpoint()
+    checkpoint.value(lambda: torch.arange(3))
+    whole = checkpoint.dump()
     for position in range(len(whole)):
         changed = bytearray(whole)
         changed[position] ^= 1
         for damaged in (bytes(changed), whole[:position]):
-            with pytest.raises(UnusableJournalError):
-                Journal.load(damaged)
+            with pytest.raises(UnusableCheckpointError):
+                Checkpoint.load(damaged)
 
 
 @pytest.mark.slow
@@ -338,10 +338,10 @@ def test_half_samples_that_fail_keep_their_place(
     fit()
     failing = {int(halves[at].data[0].owner[0]) for at in (1, 4)}
     stored: list[bytes] = []
-    whole = fit(on_step=lambda step: stored.append(step.journal.dump()))
+    whole = fit(on_step=lambda step: stored.append(step.checkpoint.dump()))
     assert 2 <= whole.stability_.n_failed < whole.stability_.n_ok
     for content in stored[:: len(stored) // 4]:
-        resumed = fit(journal=Journal.load(content))
+        resumed = fit(checkpoint=Checkpoint.load(content))
         assert resumed.stability_.failures == whole.stability_.failures
         assert resumed.stability_.n_ok == whole.stability_.n_ok
         assert_alike(resumed, whole)

@@ -1,7 +1,7 @@
 """What a fit has done so far, small enough to be stored, so that another process can go on from it.
 
 A fit is a sequence of runs of cycles, of values and of loops: the same sequence for the same table,
-options and seed. The journal keeps how each ended. A fit that is given the journal of an
+options and seed. The checkpoint keeps how each ended. A fit that is given the checkpoint of an
 interrupted one goes through the same sequence and takes what is there instead of computing it.
 
 A loop (steps of a stochastic gradient, rounds of imputation, iterations of EM) is kept as the state
@@ -22,24 +22,24 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor
 
-from vnce_engine.runtime import journal_entries
-from vnce_engine.runtime.journal_entries import (
+from vnce_engine.runtime import checkpoint_entries
+from vnce_engine.runtime.checkpoint_entries import (
     Content,
     Entry,
     LoopEntry,
     RunEntry,
-    UnusableJournalError,
+    UnusableCheckpointError,
     ValueEntry,
 )
 
-__all__ = ["Holder", "Journal", "Keep", "RunEntry", "UnusableJournalError"]
+__all__ = ["Checkpoint", "Keep", "RunEntry", "Stateful", "UnusableCheckpointError"]
 
 # Returns what the function returns that it is given, or returned in an earlier fit: see
-# `Journal.value`.
+# `Checkpoint.value`.
 Keep = Callable[[Callable[[], Tensor]], Tensor]
 
 
-class Holder(Protocol):
+class Stateful(Protocol):
     """Something that steps change and that later steps depend on."""
 
     def state(self) -> list[Tensor]:
@@ -49,10 +49,10 @@ class Holder(Protocol):
         """Become what `state` was returned for."""
 
 
-class Journal:
+class Checkpoint:
     """The entries of a fit in their order, and those of an earlier fit that are still to be taken.
 
-    One journal serves one fit. `num_taken` says how many entries came from an earlier one.
+    One checkpoint serves one fit. `num_taken` says how many entries came from an earlier one.
     """
 
     def __init__(
@@ -66,34 +66,36 @@ class Journal:
         self._has_begun = False
         self._entries: list[Entry] = []
         self._earlier = list(reversed(entries))
-        # Of the holders after the last entry.
+        # Of what is tracked, after the last entry.
         self._states = [list(state) for state in states]
-        self._holders: Sequence[Holder] = ()
+        self._tracked: Sequence[Stateful] = ()
         self._is_within_value = False
         self._run_at = 0
 
     def begin_fit(self, made_for: str) -> None:
-        """Say which fit this is the journal of, by a name for all that decides its outcome.
+        """Say which fit this is the checkpoint of, by a name for all that decides its outcome.
 
-        Raises `UnusableJournalError` if it is another's, or has served a fit already.
+        Raises `UnusableCheckpointError` if it is another's, or has served a fit already.
         """
         if self._has_begun:
-            raise UnusableJournalError("`journal` has served a fit; load it anew for another")
+            raise UnusableCheckpointError("`checkpoint` has served a fit; load it anew for another")
         if self._made_for not in (None, made_for):
-            raise UnusableJournalError("`journal` is of a fit of another table, options or seed")
+            raise UnusableCheckpointError(
+                "`checkpoint` is of a fit of another table, options or seed"
+            )
         self._made_for, self._has_begun = made_for, True
 
     def move_to(self, device: torch.device) -> None:
         """Bring what is still to be taken to the device on which the fit works."""
-        self._earlier = [journal_entries.moved(entry, device) for entry in self._earlier]
+        self._earlier = [checkpoint_entries.moved(entry, device) for entry in self._earlier]
         self._states = [[tensor.to(device) for tensor in state] for state in self._states]
 
-    def watch(self, holders: Sequence[Holder]) -> None:
+    def track(self, tracked: Sequence[Stateful]) -> None:
         """Keep the state of these, and no others, after each entry from now on.
 
         Without any, runs go on from their latest cycle.
         """
-        self._holders = holders
+        self._tracked = tracked
 
     def begin_run(self) -> RunEntry | None:
         """Return the run that begins now as an earlier fit left it, or None.
@@ -109,13 +111,13 @@ class Journal:
         entry = self._earlier.pop()
         assert isinstance(entry, RunEntry)
         self.num_taken += 1
-        if not self._earlier and not self._holders:
+        if not self._earlier and not self._tracked:
             return replace(entry, status=None)
         return entry
 
     def note_run(self, entry: RunEntry) -> None:
         """Write down how the run at hand stands, over what was written of it before."""
-        is_kept = entry.status is not None or not self._holders
+        is_kept = entry.status is not None or not self._tracked
         if not self._is_within_value and is_kept:
             self._add(entry)
 
@@ -139,7 +141,7 @@ class Journal:
         self._add(entry)
         return entry.value
 
-    def begin_loop(self, loop: Holder) -> Callable[[], None]:
+    def begin_loop(self, loop: Stateful) -> Callable[[], None]:
         """Bring `loop` to where an earlier fit left it, and keep where it is from now on.
 
         Call what is returned after each step, when `loop` has the state to go on from: values kept
@@ -165,21 +167,21 @@ class Journal:
             return
         if len(self._entries) == self.num_taken:
             # All that was known has been taken, and what follows is to find things as they were.
-            for holder, state in zip(self._holders, self._states, strict=True):
+            for holder, state in zip(self._tracked, self._states, strict=True):
                 holder.restore(state)
         else:
-            self._states = [holder.state() for holder in self._holders]
+            self._states = [holder.state() for holder in self._tracked]
 
     def dump(self) -> bytes:
         """Return all that is known, entries still to be taken included."""
         entries = [*self._entries, *reversed(self._earlier)]
-        return journal_entries.to_bytes(Content(self._made_for, entries, self._states))
+        return checkpoint_entries.to_bytes(Content(self._made_for, entries, self._states))
 
     @classmethod
     def load(cls, stored: bytes) -> Self:
-        """Return the journal for a fit that is to go on from what `dump` returned.
+        """Return the checkpoint for a fit that is to go on from what `dump` returned.
 
-        Raises `UnusableJournalError`.
+        Raises `UnusableCheckpointError`.
         """
-        content = journal_entries.from_bytes(stored)
+        content = checkpoint_entries.from_bytes(stored)
         return cls(content.entries, content.states, content.made_for)

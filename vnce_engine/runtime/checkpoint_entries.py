@@ -1,4 +1,4 @@
-"""What a journal consists of, and the bytes that it is stored as."""
+"""What a checkpoint consists of, and the bytes that it is stored as."""
 
 import hashlib
 import io
@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-# What a stored journal begins with, before the SHA-256 of all that follows.
-_FORMAT = b"vnce journal 4\n"
+# What a stored checkpoint begins with, before the SHA-256 of all that follows.
+_FORMAT = b"vnce checkpoint 4\n"
 _HEAD_BYTES = len(_FORMAT) + hashlib.sha256().digest_size
 
 
-class UnusableJournalError(ValueError):
-    """Raised for bytes that are no journal of this version, and for a journal of another fit."""
+class UnusableCheckpointError(ValueError):
+    """Raised for bytes that are no checkpoint of this version, and for another fit's checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class LoopEntry:
     """A loop as it stands after its last step."""
 
     state: Callable[[], Sequence[Tensor]]
-    """Asked when the journal is stored, since a state may be too large to be copied each step."""
+    """Asked when the checkpoint is stored: a state may be too large to be copied each step."""
 
 
 Entry = RunEntry | ValueEntry | LoopEntry
 
 
 class Content(NamedTuple):
-    """All that a journal's bytes hold."""
+    """All that a checkpoint's bytes hold."""
 
     made_for: str | None
     entries: Sequence[Entry]
@@ -103,10 +103,10 @@ def to_bytes(content: Content) -> bytes:
 
 
 def from_bytes(stored: bytes) -> Content:
-    """Return what `to_bytes` was given; raise `UnusableJournalError` for other bytes."""
+    """Return what `to_bytes` was given; raise `UnusableCheckpointError` for other bytes."""
     head, body = stored[:_HEAD_BYTES], memoryview(stored)[_HEAD_BYTES:]
     if head != _FORMAT + hashlib.sha256(body).digest():
-        raise UnusableJournalError("these bytes are no journal of this version, or damaged")
+        raise UnusableCheckpointError("these bytes are no checkpoint of this version, or damaged")
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
         header = json.loads(arrays["header"].tobytes())
 
