@@ -51,7 +51,7 @@ class Dispatcher:
 
     def run(self, stopping: threading.Event) -> None:
         """Work until `stopping` is set; outlast a database or a broker that is away."""
-        self._broker.warn_if_forgetful()
+        self._broker.warn_if_broker_evicts()
         reap_at = time.monotonic()
         pause = self._settings.outbox_seconds
         while not stopping.wait(pause):

@@ -19,7 +19,7 @@ from vnce_engine.runtime.reports import FitStep
 from worker.jobs.outcomes import Stopped, StopReason, record
 from worker.jobs.versions import versions
 from worker.processes.memory import resident_bytes
-from worker.processes.patience import patiently
+from worker.processes.retry import retry_while_away
 from worker.settings import WorkerSettings
 
 TICK_SECONDS = 0.1
@@ -204,8 +204,8 @@ class LeaseKeeper:
                 record(session, self._claim, Stopped(reason))
 
         # What eats memory must not go on while the database is away; its lease then runs out.
-        patience = 0 if reason is StopReason.OUT_OF_MEMORY else self._settings.lease_seconds
+        seconds = 0 if reason is StopReason.OUT_OF_MEMORY else self._settings.lease_seconds
         try:
-            patiently(write_end, patience)
+            retry_while_away(write_end, seconds)
         finally:
             self._end_process()

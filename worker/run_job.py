@@ -18,9 +18,9 @@ from worker.jobs.experiments import Split
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.load import Work
 from worker.jobs.outcomes import (
-    Divided,
-    Ending,
+    AttemptOutcome,
     Failed,
+    SplitIntoParts,
     Stopped,
     StopReason,
     Succeeded,
@@ -29,7 +29,7 @@ from worker.jobs.outcomes import (
     problem_of,
     record,
 )
-from worker.processes.patience import patiently
+from worker.processes.retry import retry_while_away
 from worker.settings import WorkerSettings
 
 Load = Callable[[Database, Claim, WorkerSettings], Work]
@@ -54,7 +54,7 @@ def run_job(
     that stays away longer than `settings.finish_seconds`; the lease then runs out and the job goes
     to another worker.
     """
-    claim = patiently(lambda: _claim(database, job_id, settings), settings.finish_seconds)
+    claim = retry_while_away(lambda: _claim(database, job_id, settings), settings.finish_seconds)
     if claim is None:
         logger.info("job %s: it has ended, is another worker's, or has to wait", job_id)
         return
@@ -78,17 +78,17 @@ def _attempt(
     settings: WorkerSettings,
     keeper: LeaseKeeper,
     load: Load,
-) -> Ending:
+) -> AttemptOutcome:
     """Do the job's work and say how it ended."""
     try:
-        do = patiently(
+        do = retry_while_away(
             lambda: load(database.of(claim.tenant), claim, settings), settings.finish_seconds
         )
         match do(keeper.report):
             case Outcome() as outcome:
                 return Succeeded(outcome)
             case Split() as split:
-                return Divided(split)
+                return SplitIntoParts(split)
             case _ as unknown:
                 assert_never(unknown)
     except FitCancelledError:
@@ -106,22 +106,24 @@ def _attempt(
         return Failed(_our_mistake(claim))
 
 
-def _finish(database: Database, claim: Claim, settings: WorkerSettings, ending: Ending) -> None:
+def _finish(
+    database: Database, claim: Claim, settings: WorkerSettings, ending: AttemptOutcome
+) -> None:
     """Write the ending; if it cannot be stored, write that instead."""
 
-    def write(ending: Ending) -> bool:
+    def write(ending: AttemptOutcome) -> bool:
         with database.of(claim.tenant).transaction() as session:
             return record(session, claim, ending)
 
     try:
-        was_ours = patiently(lambda: write(ending), settings.finish_seconds)
+        was_ours = retry_while_away(lambda: write(ending), settings.finish_seconds)
     except Exception as error:
         is_full = is_storage_full(error)
         if isinstance(error, UNREACHABLE) and not is_full:
             raise
         logger.exception("job %s: its end cannot be stored", claim.job_id)
         ending = Failed(_no_room(claim) if is_full else _our_mistake(claim))
-        was_ours = patiently(lambda: write(ending), settings.finish_seconds)
+        was_ours = retry_while_away(lambda: write(ending), settings.finish_seconds)
     kept = "" if was_ours else ", and is discarded: the lease was lost or the job cancelled"
     logger.info("job %s: attempt %d %s%s", claim.job_id, claim.attempt, in_words(ending), kept)
 

@@ -32,7 +32,7 @@ class Connector:
         self._given_up_at = -RETRY_SECONDS
         connector = self
 
-        class HeardConnection(Connection[Any]):
+        class TimedConnection(Connection[Any]):
             def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
                 try:
                     return super().wait(_heard(gen, seconds), *args, **kwargs)
@@ -42,7 +42,7 @@ class Connector:
                     self.pgconn.finish()
                     raise
 
-        self._connection_class = HeardConnection
+        self._connection_class = TimedConnection
 
     def __call__(
         self, dialect: object, record: object, cargs: Any, cparams: Any

@@ -37,7 +37,7 @@ _CHANGING = (
 
 
 @dataclass(frozen=True)
-class Sight:
+class JobSnapshot:
     """A job as one look has found it, as the event that tells of it."""
 
     # What the next look is compared with.
@@ -50,7 +50,7 @@ class Sight:
 class _Found(NamedTuple):
     """What one look has found."""
 
-    sights: Mapping[str, Sight]
+    sights: Mapping[str, JobSnapshot]
     working_keys: Collection[str]
 
 
@@ -75,17 +75,17 @@ class Watch:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._latest: Mapping[str, Sight] = {}
+        self._latest: Mapping[str, JobSnapshot] = {}
         self._round = _Round()
         self._looking: asyncio.Task[_Found] | None = None
 
-    async def first(self, job_id: str, key_id: str | None) -> Sight | None:
+    async def first(self, job_id: str, key_id: str | None) -> JobSnapshot | None:
         """Return the job as it is now; None as `next` does."""
         one = _Round()
         one.add(job_id, key_id)
         return _sight(await self._look(one), job_id, key_id)
 
-    async def next(self, job_id: str, key_id: str | None) -> Sight | None:
+    async def next(self, job_id: str, key_id: str | None) -> JobSnapshot | None:
         """Return the job at the next look, which is the same for all who wait for it.
 
         None if it is gone, if the API key does not work any more, or if the database is away.
@@ -129,12 +129,12 @@ def event_id(job: JobRead) -> str:
     return hashlib.sha256(job.model_dump_json().encode()).hexdigest()[:16]
 
 
-def _sight(found: _Found, job_id: str, key_id: str | None) -> Sight | None:
+def _sight(found: _Found, job_id: str, key_id: str | None) -> JobSnapshot | None:
     is_allowed = key_id is None or key_id in found.working_keys
     return found.sights.get(job_id) if is_allowed else None
 
 
-def _read(database: Database, wanted: _Round, before: Mapping[str, Sight]) -> _Found:
+def _read(database: Database, wanted: _Round, before: Mapping[str, JobSnapshot]) -> _Found:
     with database.snapshot() as session:
         working = keys.still_working(session, wanted.key_ids) if wanted.key_ids else frozenset()
         is_wanted = JobRecord.id.in_(wanted.job_ids)
@@ -155,8 +155,8 @@ def _read(database: Database, wanted: _Round, before: Mapping[str, Sight]) -> _F
     return _Found(same | fresh, working)
 
 
-def _described(columns: tuple[object, ...], job: JobRead) -> Sight:
+def _described(columns: tuple[object, ...], job: JobRead) -> JobSnapshot:
     identifier = event_id(job)
     data = json.dumps(job.model_dump(mode="json"), allow_nan=False)
     event = f"event: job\nid: {identifier}\ndata: {data}\n\n".encode()
-    return Sight(columns, identifier, event, job.state.is_terminal)
+    return JobSnapshot(columns, identifier, event, job.state.is_terminal)

@@ -317,13 +317,13 @@ def test_the_loop_has_a_pulse_also_while_the_broker_is_away(
     dispatcher: Dispatcher, valkey_server: Any
 ) -> None:
     valkey_server.kill()
-    assert not dispatcher.pulse.is_felt()
+    assert not dispatcher.pulse.is_alive()
     stopping = threading.Event()
     loop = threading.Thread(target=dispatcher.run, args=[stopping])
     loop.start()
     try:
         deadline = time.monotonic() + 10
-        while not dispatcher.pulse.is_felt():
+        while not dispatcher.pulse.is_alive():
             assert time.monotonic() < deadline
             time.sleep(0.02)
     finally:

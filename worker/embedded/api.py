@@ -15,7 +15,7 @@ import uvicorn
 from service.app import create_app_from_environment
 from service.http.serving import allow_open_files, configuration
 from service.settings import Authentication, Settings
-from worker.embedded.origin_guard import keep_others_out
+from worker.embedded.origin_guard import guard_origin
 
 # Event streams stay open until their job ends; a stop does not wait for them.
 SHUTDOWN_SECONDS = 1
@@ -27,7 +27,7 @@ def main() -> None:
     app = create_app_from_environment()
     settings: Settings = app.state.settings
     if settings.authentication is Authentication.NONE:
-        keep_others_out(app)
+        guard_origin(app)
     allow_open_files(settings)
     config = configuration(app, settings, graceful_seconds=SHUTDOWN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])

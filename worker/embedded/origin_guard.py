@@ -24,7 +24,7 @@ _DETAIL = (
 _HOST = re.compile(r"(?:\[([^\[\]]+)\]|([^:\[\]]+))(?::\d+)?")
 
 
-def keep_others_out(app: Starlette) -> None:
+def guard_origin(app: Starlette) -> None:
     """Have `app` refuse requests of others; call it before the app answers its first."""
     # The innermost: a refusal is logged, and gets its headers, like any other answer.
     app.user_middleware.append(Middleware(OwnPagesMiddleware))

@@ -32,7 +32,7 @@ class Succeeded:
 
 
 @dataclass(frozen=True)
-class Divided:
+class SplitIntoParts:
     """The job goes on as several, and its attempt is over."""
 
     split: Split
@@ -52,10 +52,10 @@ class Stopped:
     reason: StopReason
 
 
-Ending = Succeeded | Divided | Failed | Stopped
+AttemptOutcome = Succeeded | SplitIntoParts | Failed | Stopped
 
 
-def record(session: Session, claim: Claim, ending: Ending) -> bool:
+def record(session: Session, claim: Claim, ending: AttemptOutcome) -> bool:
     """Write the end of an attempt, all of it or nothing; False if the lease had been lost.
 
     A success is also not written, and False returned, if the job was to be cancelled.
@@ -67,7 +67,7 @@ def record(session: Session, claim: Claim, ending: Ending) -> bool:
                 return False
             repository.store(session, job_id, outcome)
             return True
-        case Divided(split):
+        case SplitIntoParts(split):
             return leases.split(session, job_id, token, split.parts)
         case Failed(problem):
             return leases.fail(session, job_id, token, problem)
@@ -97,12 +97,12 @@ def _record_stop(session: Session, claim: Claim, reason: StopReason) -> bool:
             assert_never(reason)
 
 
-def in_words(ending: Ending) -> str:
+def in_words(ending: AttemptOutcome) -> str:
     """Return how an attempt ended, for the log."""
     match ending:
         case Succeeded():
             return "succeeded"
-        case Divided(split):
+        case SplitIntoParts(split):
             return f"split into {len(split.parts)} parts"
         case Failed(problem):
             return f"failed ({problem.code})"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from worker.processes.tether import tethered
+from worker.processes.die_with_parent import dying_with_parent
 
 MAX_RESTARTS = 5
 RESTART_WINDOW_SECONDS = 60.0
@@ -86,7 +86,7 @@ class ManagedProcess:
             self.log_file.replace(self.log_file.with_suffix(".log.1"))
         with self.log_file.open("ab") as log:
             return subprocess.Popen(
-                tethered(list(self.command.argv)),
+                dying_with_parent(list(self.command.argv)),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

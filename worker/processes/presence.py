@@ -82,10 +82,10 @@ class Presence:
 
     def _run(self) -> None:
         while True:
-            is_felt = self._pulse.is_felt()
-            if is_felt:
+            is_alive = self._pulse.is_alive()
+            if is_alive:
                 self._beat()
-            if self._stopping.wait(HEARTBEAT_SECONDS if is_felt else LISTEN_SECONDS):
+            if self._stopping.wait(HEARTBEAT_SECONDS if is_alive else LISTEN_SECONDS):
                 break
         self._leave()
 

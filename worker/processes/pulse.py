@@ -20,7 +20,7 @@ class Pulse:
         # The monotonic clock is the machine's: children and parent read the same.
         _TIME.pack_into(self._memory, 0, time.monotonic())
 
-    def is_felt(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether a round was done lately."""
         latest: float = _TIME.unpack_from(self._memory, 0)[0]
         return latest > 0 and time.monotonic() - latest < SILENT_SECONDS

@@ -25,7 +25,7 @@ class Broker:
         """Return how many messages wait to be taken by a worker."""
         return int(self._client.llen(QUEUE_NAME))
 
-    def warn_if_forgetful(self) -> None:
+    def warn_if_broker_evicts(self) -> None:
         """Log a warning if the server may drop messages when its memory is full."""
         try:
             policy = self._client.config_get("maxmemory-policy").get("maxmemory-policy")

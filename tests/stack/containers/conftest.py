@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from worker.embedded import valkey
-from worker.processes.tether import tethered
+from worker.processes.die_with_parent import dying_with_parent
 
 ROOT = Path(__file__).parents[3]
 CONTAINER = Path(__file__).with_name("container.sh")
@@ -97,7 +97,7 @@ class Container:
         with self._log.open("wb") as log:
             # Tied to this process: nothing outlives a test run that is killed.
             self._popen = subprocess.Popen(
-                tethered([str(word) for word in argv]),
+                dying_with_parent([str(word) for word in argv]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -306,7 +306,9 @@ def network() -> Iterator[int]:
     probe = subprocess.run([*UNSHARE, "-c", "mount -t tmpfs probe /tmp"], capture_output=True)
     if probe.returncode != 0:
         pytest.skip(f"this machine allows no namespaces: {probe.stderr.decode()}")
-    argv = tethered(["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec cat"])
+    argv = dying_with_parent(
+        ["unshare", "--net", "sh", "-c", "ip link set lo up && echo up && exec cat"]
+    )
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"up\n"

@@ -8,14 +8,14 @@ from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.settings import Settings
-from worker.embedded.origin_guard import keep_others_out
+from worker.embedded.origin_guard import guard_origin
 
 
 @pytest.fixture
 def client() -> Iterator[TestClient]:
     app = FastAPI()
     app.add_api_route("/", lambda: "hello", methods=["GET", "POST"])
-    keep_others_out(app)
+    guard_origin(app)
     with TestClient(app, base_url="http://127.0.0.1:8000") as opened:
         yield opened
 
@@ -79,7 +79,7 @@ def test_a_link_from_elsewhere_may_be_followed_but_nothing_be_sent(client: TestC
 
 def test_a_refusal_is_an_answer_like_any_other(settings: Settings) -> None:
     app = create_app(settings)
-    keep_others_out(app)
+    guard_origin(app)
     with TestClient(app, base_url="http://evil.example") as client:
         for path in ("/v1/jobs", "/livez", "/nowhere"):
             answer = client.get(path)

@@ -83,8 +83,8 @@ def test_a_long_log_is_set_aside_at_the_next_start(
 def test_a_process_dies_with_a_parent_that_was_killed() -> None:
     code = (
         "import subprocess, sys, time\n"
-        "from worker.processes.tether import tethered\n"
-        f"child = subprocess.Popen(tethered([sys.executable, '-c', {SLEEPS!r}]),"
+        "from worker.processes.die_with_parent import dying_with_parent\n"
+        f"child = subprocess.Popen(dying_with_parent([sys.executable, '-c', {SLEEPS!r}]),"
         " stdout=subprocess.PIPE)\n"
         "child.stdout.readline()\n"
         "print(child.pid, flush=True)\n"

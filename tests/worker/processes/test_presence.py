@@ -107,11 +107,11 @@ def test_an_end_is_not_held_up_by_a_database_that_is_away(
 
 def test_a_pulse_is_felt_until_it_has_been_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     pulse = Pulse()
-    assert not pulse.is_felt()
+    assert not pulse.is_alive()
     pulse.touch()
-    assert pulse.is_felt()
+    assert pulse.is_alive()
     touched = time.monotonic()
     monkeypatch.setattr(
         "worker.processes.pulse.time.monotonic", lambda: touched + SILENT_SECONDS + 1
     )
-    assert not pulse.is_felt()
+    assert not pulse.is_alive()

@@ -56,11 +56,11 @@ def test_a_server_that_may_drop_messages_is_warned_about(
 ) -> None:
     with valkey_server.client as client:
         client.config_set("maxmemory-policy", policy)
-    Broker(valkey_server.url).warn_if_forgetful()
+    Broker(valkey_server.url).warn_if_broker_evicts()
     assert len(caplog.records) == num_warnings
 
 
 @pytest.mark.faults
 def test_a_server_that_is_away_is_not_an_error_at_the_start(valkey_server: Any) -> None:
     valkey_server.kill()
-    Broker(valkey_server.url).warn_if_forgetful()
+    Broker(valkey_server.url).warn_if_broker_evicts()

@@ -17,7 +17,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 logger = logging.getLogger("worker")
 
 
-def patiently(operation: Callable[[], T], seconds: float) -> T:
+def retry_while_away(operation: Callable[[], T], seconds: float) -> T:
     """Return what `operation` returns, trying again while the database is away.
 
     `operation` is a whole transaction. After `seconds` the database's error is raised; one that

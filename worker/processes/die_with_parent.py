@@ -1,4 +1,4 @@
-"""`python -m worker.processes.tether PID COMMAND...` runs a command that dies with the process PID.
+"""`python -m worker.processes.die_with_parent PID COMMAND...` runs a command that dies with PID.
 
 PID is the process that starts it. On Linux the kernel kills the command as soon as that process
 ends, however it ends. Elsewhere the command is only run.
@@ -12,12 +12,12 @@ import sys
 PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>
 
 
-def tethered(command: list[str]) -> list[str]:
+def dying_with_parent(command: list[str]) -> list[str]:
     """Return the command line that runs `command` for as long as this process lives.
 
     "This process" is, to the kernel, the thread that starts the command.
     """
-    return [sys.executable, "-m", "worker.processes.tether", str(os.getpid()), *command]
+    return [sys.executable, "-m", "worker.processes.die_with_parent", str(os.getpid()), *command]
 
 
 def main() -> None:
