@@ -114,7 +114,7 @@ def test_a_part_that_ends_is_started_again_and_a_temporary_folder_goes_at_the_en
 ) -> None:
     with running_service() as service:
         view = processes_of(service)
-        for mark in ("embedded_api", "valkey"):
+        for mark in ("embedded.api", "valkey"):
             killed = view.one(mark)
             os.kill(killed, signal.SIGKILL)
 
