@@ -17,8 +17,8 @@ from torch import Tensor
 
 from benchmarks.validity.penalised import root_mean_square_error
 from benchmarks.validity.simulated import DEFAULT_GRAPHS, Truth, pairs
-from vnce_engine.contrastive.problem import Problem
-from vnce_engine.contrastive.sample import (
+from vnce_engine.contrastive.truncated_problem import Problem
+from vnce_engine.contrastive.truncated_sample import (
     ContrastiveSample,
     data_blocks,
     noise_blocks,

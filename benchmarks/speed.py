@@ -28,7 +28,7 @@ from sklearn.covariance import GraphicalLassoCV
 from benchmarks.accuracy import RESULTS, write_rows
 from benchmarks.large import Usage, measure_apart
 from vnce_engine import TruncatedGaussianMLE, TruncatedGaussianVNCE
-from vnce_engine.contrastive.problem import Problem
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.sampling import sample_truncated_gaussian
 from vnce_engine.experiments.graph_recovery import GRAPHS, simulate

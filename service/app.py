@@ -22,7 +22,7 @@ from service.http.request_metrics import RequestMetrics
 from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
 from service.http.slow_bodies import SlowBodyMiddleware
 from service.jobs import endpoints as jobs
-from service.jobs import kinds
+from service.jobs import model_kinds as kinds
 from service.jobs.stream_limits import StreamLimitMiddleware
 from service.keys import endpoints as keys
 from service.keys.gate import GateMiddleware, hash_key_of

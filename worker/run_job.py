@@ -13,10 +13,10 @@ from service.jobs import leases
 from service.jobs.leases import Claim
 from service.results.outcome import Outcome
 from worker.heartbeat import LeaseKeeper
-from worker.jobs import load as work
+from worker.jobs import load_job as work
 from worker.jobs.experiments import Split
 from worker.jobs.failures import FitCancelledError, JobFailedError
-from worker.jobs.load import Work
+from worker.jobs.load_job import Work
 from worker.jobs.outcomes import (
     AttemptOutcome,
     Failed,

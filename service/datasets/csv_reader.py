@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from service.datasets import csv_dialect, encoding
+from service.datasets import character_encoding as encoding
+from service.datasets import csv_dialect
 from service.datasets.cells import CellLedger
 from service.datasets.csv_dialect import Dialect, RecordReader
 from service.datasets.names import check_names

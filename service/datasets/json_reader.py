@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.datasets import encoding
+from service.datasets import character_encoding as encoding
 from service.datasets.cells import LARGEST_EXACT_INTEGER, CellLedger
 from service.datasets.names import check_names
 from service.datasets.options import ReadLimits, ReadOptions

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from service.datasets import repository
 from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reader_pool import Readers
 from service.datasets.reader_protocol import ReadRequest
-from service.datasets.readers import Readers
 from service.datasets.reading import read_dataset
 from service.datasets.repository import NewDataset, StoredDataset
 from service.datasets.schemas import DatasetItem, DatasetPreview, DatasetRead

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from service.datasets.cells import CellLedger
-from service.datasets.encoding import TextEncoding
+from service.datasets.character_encoding import TextEncoding
 from service.datasets.schemas import Change, CsvDialect
 from service.datasets.vocabulary import DatasetFormat, JsonLayout
 

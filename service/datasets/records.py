@@ -28,7 +28,7 @@ class DatasetRecord(OwnedRecord, Record):
     original_blob_id: Mapped[str] = mapped_column(ForeignKey("blobs.id"))
     # What jobs read: Parquet, one double column a variable, null where no number is known.
     table_blob_id: Mapped[str] = mapped_column(ForeignKey("blobs.id"))
-    # Cells such as `<0.5` and `ND`, as Parquet (`table.CELL_SCHEMA`); null when there are none.
+    # Cells such as `<0.5` and `ND`, as Parquet (`cells.CELL_SCHEMA`); null when there are none.
     cells_blob_id: Mapped[str | None] = mapped_column(ForeignKey("blobs.id"))
 
 

@@ -1,4 +1,4 @@
-"""API keys: who may ask, for whom, and for what.
+"""API keys: who may ask, for whom, for what, and how often.
 
 Imports `http` and what is below it.
 """

@@ -64,7 +64,7 @@ class GateMiddleware:
         try:
             _refuse_crowds(request)
             identity = await self._identity(request)
-            self._count(identity)
+            self._refuse_if_too_often(identity)
             identity.require(needed_scope(scope))
         except error_handlers.ANSWERED as error:
             answer = await error_handlers.answer(request, error)
@@ -86,7 +86,7 @@ class GateMiddleware:
             )
         return await run_sync(identify, self._database, self._hash_key, authorization)
 
-    def _count(self, identity: Identity) -> None:
+    def _refuse_if_too_often(self, identity: Identity) -> None:
         if identity.key_id is None or self._limiter.hit(self._rate, identity.key_id):
             return
         window = self._limiter.get_window_stats(self._rate, identity.key_id)

@@ -8,7 +8,7 @@ from service.jobs.specs import contrastive as specs
 from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
 from vnce_engine.contrastive import paper_recipe as paper
-from vnce_engine.contrastive import problem
+from vnce_engine.contrastive import truncated_problem as problem
 from vnce_engine.data import columns, observations
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.inference import metrics

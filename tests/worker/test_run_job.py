@@ -22,8 +22,8 @@ from service.results.outcome import Artefact, Outcome
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.failures import FitCancelledError, JobFailedError
-from worker.jobs.load import Work
-from worker.jobs.load import load as load_work
+from worker.jobs.load_job import Work
+from worker.jobs.load_job import load as load_work
 from worker.run_job import run_job
 from worker.settings import WorkerSettings
 

@@ -15,7 +15,7 @@ from vnce_engine.contrastive.gaussian_sample import (
     of_possible_spread,
 )
 from vnce_engine.contrastive.prepared import PreparedTable
-from vnce_engine.contrastive.sample import noise_points
+from vnce_engine.contrastive.truncated_sample import noise_points
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.runtime.progress import Progress

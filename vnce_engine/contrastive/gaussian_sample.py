@@ -19,7 +19,7 @@ from vnce_engine.distributions.gaussian import (
     half_log_determinants,
     pattern_factors,
 )
-from vnce_engine.distributions.statistics import statistics, upper_triangle
+from vnce_engine.distributions.information import statistics, upper_triangle
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import Block
-from vnce_engine.contrastive.sample import ContrastiveSample
+from vnce_engine.contrastive.truncated_sample import ContrastiveSample
 from vnce_engine.optim.anderson import Acceleration
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Constraints

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from vnce_engine.contrastive.mean_field import ceiling
 from vnce_engine.data.columns import (
     column_warnings,
     refuse_rare_columns,
@@ -27,6 +26,7 @@ from vnce_engine.inference.advice import Advice, strong_dependence
 from vnce_engine.inference.diagnostics import uncounted_pairs_warnings
 from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.imputation import impute
+from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
 from vnce_engine.inference.result import Edge, FitResult
 from vnce_engine.runtime.checkpoint import Checkpoint

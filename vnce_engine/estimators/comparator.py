@@ -24,7 +24,7 @@ from vnce_engine.baselines.result import (
     Shrinkage,
     present,
 )
-from vnce_engine.contrastive.problem import inverse_k0, scaled_columns
+from vnce_engine.contrastive.truncated_problem import inverse_k0, scaled_columns
 from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator

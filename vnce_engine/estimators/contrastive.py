@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from vnce_engine.contrastive.problem import NOISE_SCALES
+from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions

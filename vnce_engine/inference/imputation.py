@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.contrastive.mean_field import IncompleteRows, sweep
 from vnce_engine.contrastive.noise import sobol_stream
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
@@ -17,6 +16,7 @@ from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.cell_means import TruncatedCells
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.inference.mean_field import IncompleteRows, sweep
 from vnce_engine.penalties.barrier import is_positive_definite
 
 # Draws of a row's missing cells. The same uniforms serve every row, so that what a row is filled

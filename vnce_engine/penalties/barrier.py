@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vnce_engine.distributions.statistics import upper_triangle
+from vnce_engine.distributions.information import upper_triangle
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vnce_engine.distributions.statistics import upper_triangle
+from vnce_engine.distributions.information import upper_triangle
 from vnce_engine.penalties.barrier import Barrier, BarrierCurvature
 
 # Where the adaptive penalty turns from a ridge into a logarithm: interactions well above it are

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import PreparedTable, RowSampleT
-from vnce_engine.contrastive.problem import Problem, num_parameters
+from vnce_engine.contrastive.truncated_problem import Problem, num_parameters
 from vnce_engine.data.canonical import canonical_order
 from vnce_engine.data.far_columns import lowered
 from vnce_engine.data.observations import Observations

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.paper_recipe import NOISE_RATIO, PaperFit, fit_paper
-from vnce_engine.contrastive.problem import inverse_k0, scaled_columns
+from vnce_engine.contrastive.truncated_problem import inverse_k0, scaled_columns
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.diagnostics import diagnose, numerical_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult
@@ -34,7 +34,7 @@ def fit_by_papers_recipe(
     on_step: OnStep | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> FitResult:
-    """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper.py`).
+    """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper_recipe.py`).
 
     `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
     `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows

@@ -21,11 +21,11 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
-from worker.artefacts.network import make_artefacts
+from worker.artefacts.network_files import make_artefacts
 from worker.artefacts.result_files import file_names
 from worker.jobs.builders import build_estimator
-from worker.jobs.encoding import encode
 from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.network_document import encode
 from worker.jobs.resuming import resume_or_restart
 
 __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep", "estimate"]

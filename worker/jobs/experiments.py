@@ -21,7 +21,7 @@ from vnce_engine.experiments.experiment import Row, SummaryTable
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.experiments import draw_experiment
+from worker.artefacts.experiment_figures import draw_experiment
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.jobs.estimation import OnStep
 from worker.jobs.experiment_builders import build_experiment

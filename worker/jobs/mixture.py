@@ -26,10 +26,10 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import to_array
-from worker.artefacts.mixture import mixture_artefacts
+from worker.artefacts.mixture_files import mixture_artefacts
 from worker.jobs.estimation import FITTED, PREPARED, OnStep, count_censored, incompatible, report
 from worker.jobs.failures import FitCancelledError, JobFailedError
-from worker.jobs.mixture_encoding import encode_mixture
+from worker.jobs.mixture_document import encode_mixture
 from worker.jobs.resuming import resume_or_restart
 
 

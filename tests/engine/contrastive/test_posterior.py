@@ -22,7 +22,7 @@ from tests.engine.contrastive.incomplete_blocks import (
 from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import Block
-from vnce_engine.contrastive.sample import ContrastiveSample, data_blocks, noise_blocks
+from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.gibbs import FloatArray
 from vnce_engine.runtime.progress import Progress

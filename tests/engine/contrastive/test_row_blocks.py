@@ -13,7 +13,7 @@ from tests.engine.contrastive.incomplete_blocks import (
 )
 from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
 from vnce_engine.contrastive.posterior import complete
-from vnce_engine.contrastive.sample import data_blocks, noise_blocks
+from vnce_engine.contrastive.truncated_sample import data_blocks, noise_blocks
 from vnce_engine.data.observations import Observations
 
 # Sums of some hundred terms of order one in doubles.

@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine.contrastive import variational_em as cycles_module
 from vnce_engine.contrastive.posterior import complete
-from vnce_engine.contrastive.problem import NUM_DRAWS, Problem
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
+from vnce_engine.contrastive.truncated_problem import NUM_DRAWS, Problem
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.optim.newton import NewtonStep, newton_step

@@ -6,9 +6,9 @@ import torch
 
 from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
-from vnce_engine.contrastive.problem import Problem
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH
-from vnce_engine.contrastive.sample import ContrastiveSample, data_blocks, noise_blocks
+from vnce_engine.contrastive.truncated_problem import Problem
+from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind

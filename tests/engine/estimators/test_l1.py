@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from vnce_engine.contrastive.problem import Problem
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind

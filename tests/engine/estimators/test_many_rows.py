@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from vnce_engine.contrastive import problem as problem_module
-from vnce_engine.contrastive.problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem
+from vnce_engine.contrastive import truncated_problem as problem_module
+from vnce_engine.contrastive.truncated_problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem
 from vnce_engine.data.observations import Observations
 
 NUM_ROWS, NOISE_RATIO = 120, 10

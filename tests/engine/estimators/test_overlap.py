@@ -8,8 +8,8 @@ import torch
 
 from vnce_engine import FitStatus, TruncatedGaussianVNCE
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
-from vnce_engine.contrastive.problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem, widened
-from vnce_engine.contrastive.sample import ContrastiveSample, data_blocks, noise_blocks
+from vnce_engine.contrastive.truncated_problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem, widened
+from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.diagnostics import diagnose_contrastive, is_separated, overlap_warnings

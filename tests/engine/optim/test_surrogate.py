@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import logsigmoid
 
 from vnce_engine.contrastive.posterior import complete
-from vnce_engine.contrastive.problem import Problem
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from vnce_engine.distributions.statistics import to_slope, upper_triangle
+from vnce_engine.distributions.information import to_slope, upper_triangle
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 
 # K = [[2, 0.3], [0.3, 1]] with k0 = (1, 2): kappa_12 = 0.3 / sqrt(2), K_ii / k0_i = (2, 0.5).

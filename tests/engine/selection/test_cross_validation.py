@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from vnce_engine.contrastive.gaussian_problem import GaussianProblem
-from vnce_engine.contrastive.problem import Problem, num_parameters
-from vnce_engine.contrastive.sample import noise_points
+from vnce_engine.contrastive.truncated_problem import Problem, num_parameters
+from vnce_engine.contrastive.truncated_sample import noise_points
 from vnce_engine.data.observations import Observations
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import PenaltyKind

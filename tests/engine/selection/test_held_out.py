@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_iris
 
 from vnce_engine import GaussianEM, GaussianVNCE, TruncatedGaussianVNCE
-from vnce_engine.contrastive.problem import Problem
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.contrastive.problem import Problem
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.optim.constraints import Constraints

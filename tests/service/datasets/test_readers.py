@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.reader_pool import Readers, ReadUpload
 from service.datasets.reader_protocol import ReaderBounds, ReadRequest
-from service.datasets.readers import Readers, ReadUpload
 from service.http.problems import ProblemError
 from service.settings import Settings
 

@@ -11,7 +11,7 @@ from service.jobs.leases import Claim
 from service.jobs.records import CheckpointRecord, JobRecord
 from service.jobs.result_records import ResultRecord
 from vnce_engine.runtime.reports import FitStep
-from worker.jobs import load as work
+from worker.jobs import load_job as work
 from worker.jobs.estimation import OnStep
 from worker.run_job import run_job
 from worker.settings import WorkerSettings

@@ -6,7 +6,7 @@ from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from service.jobs.vocabulary import ExperimentName, ExperimentScale
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_population import MixturePopulation
-from worker.artefacts.experiments import DRAWINGS
+from worker.artefacts.experiment_figures import DRAWINGS
 from worker.cli.reproduce import estimate_seconds
 from worker.jobs.experiment_builders import build_experiment
 

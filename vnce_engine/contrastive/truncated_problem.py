@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.prepared import PreparedTable
-from vnce_engine.contrastive.sample import (
+from vnce_engine.contrastive.truncated_sample import (
     ContrastiveSample,
     data_blocks,
     noise_blocks,

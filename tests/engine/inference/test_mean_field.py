@@ -8,10 +8,10 @@ import pytest
 import torch
 from scipy.integrate import simpson
 
-from vnce_engine.contrastive.mean_field import IncompleteRows, ceiling, sweep
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
+from vnce_engine.inference.mean_field import IncompleteRows, ceiling, sweep
 
 NUM_ROWS = 30
 

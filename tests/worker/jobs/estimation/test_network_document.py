@@ -8,8 +8,8 @@ import pytest
 from vnce_engine.inference.result import LinearEvidence
 from worker.artefacts.fitted import FittedNetwork
 from worker.jobs.builders import build_estimator
-from worker.jobs.encoding import encode
 from worker.jobs.estimation import EstimationRequest
+from worker.jobs.network_document import encode
 
 
 @pytest.mark.parametrize("gain", [math.nan, math.inf, 0.25])

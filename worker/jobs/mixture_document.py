@@ -19,7 +19,7 @@ from service.results.mixture_result import (
 from service.results.schemas import ConvergenceRead, DatasetIdentity, ResultWarning, TimingRead
 from service.results.vocabulary import FitStatus
 from vnce_engine.experiments.mixture.fit import MixtureFit
-from worker.jobs.encoding import (
+from worker.jobs.network_document import (
     COMPLETE,
     MISSING_COMPLETELY_AT_RANDOM,
     censoring_warnings,

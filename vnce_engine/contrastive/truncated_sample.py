@@ -12,7 +12,7 @@ from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniform
 from vnce_engine.contrastive.posterior import complete, expected_rows
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.statistics import statistics
+from vnce_engine.distributions.information import statistics
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, quadratics
 from vnce_engine.penalties.penalty import PenaltyCurvature
