@@ -24,7 +24,8 @@ def main() -> None:
     is_named = bool(arguments) and not arguments[0].startswith("-")
     name = arguments.pop(0) if is_named else "serve"
     if name not in COMMANDS:
-        sys.exit(f"There is no command {name!r}; there are {', '.join(COMMANDS)}.")
+        print(f"There is no command {name!r}; there are {', '.join(COMMANDS)}.", file=sys.stderr)
+        sys.exit(2)
     sys.argv[1:] = arguments
     importlib.import_module(f"service.commands.{name}").main()
 

@@ -154,7 +154,7 @@ def _outliers(column: ColumnSummary, values: pa.Array) -> Iterator[DatasetWarnin
         is_outlier = pc.greater(distance, threshold * spread)
         rows = [position + 1 for position in pc.indices_nonzero(is_outlier).to_pylist()]
         message = (
-            f"{counted(len(rows), 'value')} of {column.name}, up to {largest / spread:.0f} robust "
-            f"{scale} from the median: one such row can make an edge by itself."
+            f"{counted(len(rows), 'outlier')} in {column.name}, up to {largest / spread:.0f} "
+            f"robust {scale} from the median; one such row can make an edge by itself."
         )
         yield make(WarningCode.OUTLIERS, message, [column.name], rows[:MOST_ROWS])

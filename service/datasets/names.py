@@ -64,7 +64,7 @@ def name_changes(raw: Sequence[str], names: Sequence[str]) -> list[Change]:
 def _complaint(name: str, positions: list[int], limits: ReadLimits) -> str:
     places = ", ".join(map(str, positions))
     if not name:
-        return f"no name at position {places}."
+        return f"no name (position {places})."
     if len(positions) > 1:
         return f"the same name at positions {places} (compared after Unicode NFC)."
     if len(name) > limits.max_name_length:

@@ -61,8 +61,8 @@ def refuse_cells(ledger: CellLedger, names: list[str], lines: dict[int, int]) ->
     more = "" if len(items) <= 5 else f" and {len(items) - 5} more"
     at_least = "At least " if ledger.is_hopeless else ""
     raise unreadable(
-        f"{at_least}{counted(ledger.num_refused, 'cell')} neither a number nor known to mean "
-        f"missing: {shown}{more}. "
+        f"{at_least}{counted(ledger.num_refused, 'cell is', 'cells are')} neither numeric nor "
+        f"known to mean missing: {shown}{more}. "
         "Correct them, leave columns of text out, or name those that mean missing in `na_values`.",
         *items,
     )

@@ -91,7 +91,8 @@ def newest(session: Session, limit: int, after: Place | None) -> list[StoredData
 
 def num_jobs(session: Session, dataset_id: str) -> int:
     """Return how many jobs refer to a data set."""
-    # By the table's name: jobs import data sets.
+    # By the table's name, as jobs import data sets; the session does not narrow it to a tenant, and
+    # need not: jobs have the tenant of their data set.
     jobs = table("jobs", column("dataset_id"))
     query = select(func.count()).select_from(jobs).where(jobs.c.dataset_id == dataset_id)
     return session.scalars(query).one()

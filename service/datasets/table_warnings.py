@@ -70,13 +70,13 @@ def _gaps(summary: DatasetSummary) -> Iterator[DatasetWarning]:
         )
         yield make(WarningCode.UNKNOWN_CELLS, message, [column.name for column in unknown])
     if summary.n_empty_rows:
-        rows = counted(summary.n_empty_rows, "row")
-        message = f"{rows} without a number, of which a model learns nothing."
+        rows = counted(summary.n_empty_rows, "row holds", "rows hold")
+        message = f"{rows} no number, and nothing is learned from that."
         yield make(WarningCode.EMPTY_ROWS, message, [])
     if summary.n_never_together:
         pairs = ", ".join(f"{pair.first}-{pair.second}" for pair in summary.never_together[:5])
         message = (
-            f"{counted(summary.n_never_together, 'pair')} of columns never observed in one row "
+            f"{counted(summary.n_never_together, 'pair')} of columns without a row that has both "
             f"({pairs}{', …' if summary.n_never_together > 5 else ''}): the data say nothing "
             "about their edges directly."
         )

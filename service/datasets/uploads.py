@@ -19,7 +19,8 @@ from service.http.problems import ProblemCode, ProblemError, ProblemItem
 _SPOOL_BYTES = 2**20
 # What curl says where it is told nothing, of tables of every format.
 _CURL_TYPE = "application/x-www-form-urlencoded"
-_BINARY_HEADS = (b"PAR1", b"ARRO")
+_BINARY_HEADS = (b"PAR1", b"ARROW1", b"FEA1", b"\xff\xff")
+_HEAD_BYTES = 64
 _DIGESTS = {"sha-256": "sha256", "sha-512": "sha512"}
 # One member of a structured dictionary of byte sequences: RFC 9530, RFC 8941.
 _MEMBER = re.compile(r"\s*([a-z0-9*_.-]+)=:([A-Za-z0-9+/=]*):\s*")
@@ -69,7 +70,7 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
             if hashes[name].digest() != digest:
                 raise _damaged()
         file.seek(0)
-        head = file.read(4)
+        head = file.read(_HEAD_BYTES)
         if content_type == _CURL_TYPE and not has_line_end and _may_be_csv(head):
             raise _not_raw("The body has no line ends, which `curl -d` takes out")
         # A SpooledTemporaryFile has all methods of a binary file and not its type.
@@ -77,9 +78,9 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
 
 
 def _may_be_csv(head: bytes) -> bool:
-    """Return whether a file with these first bytes is text, and no JSON."""
-    is_json = head.startswith((b"[", b"{"))
-    return bool(head) and head.isascii() and not is_json and head not in _BINARY_HEADS
+    """Return whether a file that begins so may be CSV: no JSON, and no binary format."""
+    text = head.lstrip()
+    return bool(text) and not text.startswith((b"[", b"{", *_BINARY_HEADS))
 
 
 def _not_raw(what: str) -> ProblemError:

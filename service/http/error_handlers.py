@@ -118,7 +118,7 @@ async def answer(request: Request, error: Exception) -> JSONResponse:
 async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     items = validation_items(error)
-    detail = f"{counted(len(items), 'part')} of the request that cannot be used; see `errors`."
+    detail = f"{counted(len(items), 'part')} of the request cannot be used; see `errors`."
     return _respond(request, ProblemCode.VALIDATION_FAILED, detail, errors=items[:MAX_ITEMS])
 
 

@@ -5,6 +5,7 @@ operation that may answer it.
 """
 
 import re
+from copy import deepcopy
 from typing import Any
 
 from fastapi import FastAPI
@@ -20,14 +21,16 @@ _EXAMPLES = ("example", "examples", "default")
 def install(app: FastAPI) -> None:
     """Have `app.openapi()` return the shorter document."""
     whole = app.openapi
+    shorter: Json | None = None
 
     def openapi() -> Json:
-        if app.openapi_schema is None:
-            document = whole()
+        nonlocal shorter
+        if shorter is None:
+            document = deepcopy(whole())
             _without_titles(document)
             _share_problems(document)
-        assert app.openapi_schema is not None
-        return app.openapi_schema
+            shorter = document
+        return shorter
 
     app.openapi = openapi  # type: ignore[method-assign]
 
@@ -54,6 +57,6 @@ def _share_problems(document: Json) -> None:
                 if MEDIA_TYPE in response.get("content", {}):
                     codes = re.findall(r"`([a-z-]+)`", response["description"])
                     name = ".".join((status, *codes))
-                    shared[name] = response
+                    assert shared.setdefault(name, response) == response
                     operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
     document["components"]["responses"] = shared

@@ -36,7 +36,8 @@ async def refuse_unknown_parameters(request: Request) -> None:
     allowed = ", ".join(known) or "none"
     raise ProblemError(
         ProblemCode.VALIDATION_FAILED,
-        f"{counted(len(unknown), 'query parameter')} unknown; this operation has: {allowed}.",
+        f"{counted(len(unknown), 'query parameter is', 'query parameters are')} unknown; this "
+        f"operation has: {allowed}.",
         errors=[ProblemItem(message="There is no such parameter.", parameter=n) for n in unknown],
     )
 

@@ -83,7 +83,7 @@ class Block:
         )
 
     def laid_on(self, arena: Arena) -> "Block":
-        """Return the same block, its memory on a arena."""
+        """Return the same block, its memory in an arena."""
         return replace(
             self,
             draws=arena.store(self.draws),

@@ -128,7 +128,7 @@ class Cycles:
         stale = _STALE_IN_LOOSE_RUNS if is_loose else _STALE
         for _ in range(max_cycles):
             start = self._next
-            self._e_step(sample, start, constraints, stale)
+            centre = self._e_step(sample, start, constraints, stale)
             point = Surrogate(sample, penalty, constraints).at(start, self._progress)
             has_fallen = accepted is not None and not point.value > accepted.value - _LARGEST_FALL
             if accepted is not None and has_fallen and num_retreats < _MAX_RETREATS:
@@ -139,7 +139,6 @@ class Cycles:
             if not math.isfinite(point.value):
                 return FitStatus.NON_FINITE
             accepted = point
-            centre = _centre(sample, constraints)
             step = newton_step(point, self._progress)
             ratio = _convergence_ratio(step, start, centre, tolerance)
             if ratio < 1 and is_judged:
@@ -168,20 +167,18 @@ class Cycles:
 
     def _e_step(
         self, sample: ContrastiveSample, augmented: Tensor, constraints: Constraints, stale: float
-    ) -> None:
-        """Complete the rows by draws under `augmented`; noise rows only where theirs are stale."""
-        if self._noise_at is None or self._moved(sample, augmented, constraints) > stale:
+    ) -> Tensor:
+        """Complete the rows by draws under `augmented`; noise rows only where theirs are stale.
+
+        Returns the centre (d + 1,) from which steps are measured, wherever columns lie.
+        """
+        self._complete(sample.data, augmented)
+        centre = _centre(sample, constraints)
+        noise_at = self._noise_at
+        if noise_at is None or _change(augmented - noise_at, augmented, centre) > stale:
             self._complete(sample.noise, augmented)
             self._noise_at = augmented
-        self._complete(sample.data, augmented)
-
-    def _moved(
-        self, sample: ContrastiveSample, augmented: Tensor, constraints: Constraints
-    ) -> float:
-        """Return how far `augmented` is from where noise rows were drawn, wherever columns lie."""
-        assert self._noise_at is not None
-        step = centred(augmented - self._noise_at, _centre(sample, constraints))
-        return scaled_change(step, augmented)
+        return centre
 
     def _complete(self, blocks: Sequence[Block], augmented: Tensor) -> None:
         for block in blocks:
@@ -218,11 +215,14 @@ def _centre(sample: ContrastiveSample, constraints: Constraints) -> Tensor:
     return centre
 
 
+def _change(step: Tensor, augmented: Tensor, centre: Tensor) -> float:
+    """Return the largest entry of a step in A, columns scaled, for rows measured from `centre`."""
+    return scaled_change(centred(step, centre), augmented)
+
+
 def _convergence_ratio(step: NewtonStep, start: Tensor, centre: Tensor, tolerance: float) -> float:
     """Return how many times as far as a fit may end: in single entries or in standard errors."""
     image = step.point.augmented
-    change = max(
-        scaled_change(centred(part, centre), image) for part in (image - start, step.remaining)
-    )
+    change = max(_change(part, image, centre) for part in (image - start, step.remaining))
     settled = min(_STEP * tolerance, _LARGEST_STEP)
     return min(change / tolerance, standard_errors(step) / settled)

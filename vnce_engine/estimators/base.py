@@ -38,7 +38,8 @@ FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
-# Parameters are fields, declared once and inherited; equality and repr stay scikit-learn's.
+# Parameters are fields, declared once and inherited: a subclass with parameters of its own needs
+# the same decorator, by which equality, hash and repr stay scikit-learn's.
 @dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A network from a table; subclasses say how it is estimated."""

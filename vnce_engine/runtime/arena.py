@@ -2,7 +2,7 @@
 
 A block is built among passing results as large as itself. Kept where it was built it would pin the
 gaps that these leave, which a C library's allocator often cannot use again: a fifth of the memory
-that a long table took. On a arena tensors lie side by side.
+that a long table took. In an arena tensors lie side by side.
 """
 
 import torch
@@ -18,14 +18,14 @@ _ALIGNMENT = 64
 class Arena:
     """Pieces of memory on which tensors are laid one after the other; each lives as long as they.
 
-    All tensors of a arena are on one device.
+    All tensors of an arena are on one device.
     """
 
     def __init__(self) -> None:
         self._free = torch.empty(0, dtype=torch.uint8)
 
     def store(self, tensor: Tensor) -> Tensor:
-        """Return a contiguous copy of a tensor, on the arena."""
+        """Return a contiguous copy of a tensor, in the arena."""
         size = tensor.numel() * tensor.element_size()
         step = -(-size // _ALIGNMENT) * _ALIGNMENT
         if step > len(self._free):

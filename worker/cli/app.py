@@ -14,6 +14,7 @@ from worker.cli.printing import print_error, print_problem
 from worker.embedded.key_secret import KeySecretError
 from worker.jobs.failures import JobFailedError
 
+_OURS = ("vnce", "vnce_engine", "service", "worker")
 # What the user can put right in the command itself.
 _MISUSE = {
     ProblemCode.VALIDATION_FAILED,
@@ -50,6 +51,8 @@ class Commands(TyperGroup):
             print_error(str(error))
             code = ExitCode.FAILED
         except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] in _OURS:
+                raise
             print_error(
                 f"This command needs the library {error.name}, which is not installed here: "
                 "pip install 'vnce[worker]'."

@@ -128,8 +128,9 @@ def _left_out(name: str, num_missing: int) -> list[ResultWarning]:
     return [
         ResultWarning(
             code="rows-left-out",
-            message=f"{counted(num_missing, 'row')} without a value left out, which say nothing in "
-            "a table of one column.",
+            message=f"{counted(num_missing, 'row has', 'rows have')} no value and "
+            f"{'was' if num_missing == 1 else 'were'} left out: in a table of one column such rows "
+            "say nothing.",
             columns=[name],
         )
     ]

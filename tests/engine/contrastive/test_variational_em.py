@@ -21,6 +21,7 @@ from vnce_engine.optim.step_length import scaled_change
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
@@ -262,3 +263,23 @@ def test_a_newton_step_promises_twice_what_it_gains() -> None:
     assert excess[1e-2] < 0.1
     # What is left is one order smaller than the step.
     assert excess[5e-3] < 0.75 * excess[1e-2]
+
+
+def test_a_resumed_fit_measures_its_first_step_from_the_completed_rows() -> None:
+    # Cells that are still to be drawn stand at 0, far below the columns' means.
+    rng = np.random.default_rng(4)
+    X = mask_completely_at_random(rng.normal(20.0, 1.0, size=(400, 4)), 0.4, rng)
+    stored: list[bytes] = []
+    options: dict[str, Any] = {"linear": "free", "penalty": None}
+    TruncatedGaussianVNCE(**options).fit(X, on_step=lambda s: stored.append(s.checkpoint.dump()))
+    centres: list[torch.Tensor] = []
+    measure = cycles_module._change
+
+    def noted(step: torch.Tensor, augmented: torch.Tensor, centre: torch.Tensor) -> float:
+        centres.append(centre)
+        return measure(step, augmented, centre)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycles_module, "_change", noted)
+        TruncatedGaussianVNCE(**options).fit(X, checkpoint=Checkpoint.load(stored[-2]))
+    assert torch.allclose(centres[0], centres[-1], rtol=0, atol=1e-2)

@@ -316,5 +316,5 @@ def test_lines_that_curl_has_joined_are_answered_by_how_to_send_them(client):
 
 def test_a_file_of_one_line_in_another_format_is_read_whatever_curl_calls_it(client):
     rows = [{"a": row, "b": row * 2 % 7, "c": row * 3 % 5} for row in range(20)]
-    content = json.dumps(rows).encode()
+    content = b" \t" + json.dumps(rows).encode()
     assert client.post("/v1/datasets", content=content, headers=FORM).status_code == 201
