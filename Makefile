@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 	OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default
 
-.PHONY: help demo serve lint check test test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
+.PHONY: help demo serve lint check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -44,10 +44,13 @@ lint: .venv/.dev
 	$(BIN)/hadolint docker/*.Dockerfile
 
 check: lint  ## format, lint, types, import contracts, fast tests
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not integration and not faults"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not integration and not faults and not release"
 
-test: lint  ## every test, with real servers
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+test: lint  ## the tests, with real servers
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not release"
+
+test-release: .venv/.dev  ## the longest: images' command lines, an environment of the service alone, an outage of two minutes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m release
 
 test-kernels: .venv/.dev  ## the engine's tests with the kernels of other processors, once each; about 40 minutes
 	@red=; for kernels in $(KERNELS); do \

@@ -15,7 +15,7 @@ from tests.faults.stack import Stack
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 
-@pytest.mark.parametrize("seconds", [20, pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seconds", [20, pytest.param(120, marks=pytest.mark.release)])
 def test_a_job_outlasts_a_database_that_crashes_under_it_and_finishes_exactly_once(
     stack: Stack, postgres: Any, long_fit: Any, undisturbed: Any, seconds: int
 ) -> None:

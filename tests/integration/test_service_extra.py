@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.release]
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("service", "worker", "vnce_engine")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.release]
 
 OURS = ["api", "worker", "dispatcher"]
 STORES = ["postgres", "redis"]
