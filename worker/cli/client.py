@@ -64,6 +64,12 @@ class Client:
             return cls(http)
         except httpx.InvalidURL as error:
             raise ServiceUnreachableError(f"{url!r} is no URL: {error}") from error
+        except (ImportError, ValueError) as error:  # of a proxy that the environment names
+            reason = str(error).rstrip(".")
+            raise ServiceUnreachableError(
+                f"The proxy that the environment names cannot be used ({reason}); NO_PROXY excepts "
+                "a host from it"
+            ) from error
 
     def __enter__(self) -> Self:
         return self

@@ -86,7 +86,7 @@ def _process_row(process: JsonObject) -> tuple[object, ...]:
         f"{process['host']}:{process['pid']}",
         process["kind"],
         process["version"],
-        started.strftime("%Y-%m-%d %H:%M"),
+        started.strftime("%Y-%m-%d %H:%M %Z"),
         f"{age} ago" if process["is_live"] else f"LOST {age} ago",
         None if memory is None else f"{memory / _MEBIBYTE:.0f} MiB",
         process["job_id"],

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable
 
 import httpx
@@ -76,3 +77,14 @@ def test_a_result_file_is_asked_for_by_its_name() -> None:
 
     content = client_of(echo).result_file("job_1", "figures/network.svg")
     assert content == b"/v1/jobs/job_1/result/files/figures/network.svg"
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "gopher://127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_said_in_a_line(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if proxy.startswith("socks"):
+        monkeypatch.setitem(sys.modules, "socksio", None)  # as where it is not installed
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(ServiceUnreachableError, match="proxy that the environment names"):
+        Client.connect("http://10.0.0.1:9")
