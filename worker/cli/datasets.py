@@ -12,7 +12,7 @@ from worker.cli import options
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.options import DEFAULT_URL, Json, Url
-from worker.cli.printing import OUT, listing, print_json
+from worker.cli.printing import OUT, listing, one_a_kind, print_json
 from worker.cli.truth_file import read_truth_file
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -142,7 +142,5 @@ def _print_summary(summary: JsonObject) -> None:
     columns = ("name", "n_observed", "n_missing", "n_censored", "minimum", "mean", "maximum")
     OUT.print(listing(columns, ([c[column] for column in columns] for c in summary["columns"])))
     for heading in ("changes", "warnings"):
-        for item in summary[heading]:
-            where = f" ({', '.join(item['columns'])})" if item["columns"] else ""
-            line = f"{heading[:-1]}: {item['message']}{where}"
-            OUT.print(line, markup=False, highlight=False)
+        for _, line in one_a_kind(summary[heading]):
+            OUT.print(f"{heading[:-1]}: {line}", markup=False, highlight=False)

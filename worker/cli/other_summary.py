@@ -5,7 +5,7 @@ from rich.console import Console
 from service.http.words import counted
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
-from worker.cli.printing import listing
+from worker.cli.printing import listing, one_a_kind
 
 # Longer tables are files of the result.
 _MOST_ROWS = 60
@@ -50,8 +50,8 @@ def _print_mixture(console: Console, document: JsonObject) -> None:
         markup=False,
         highlight=False,
     )
-    for warning in document["warnings"]:
-        console.print(f"warning {warning['message']}", markup=False, highlight=False)
+    for _, line in one_a_kind(document["warnings"]):
+        console.print(f"warning {line}", markup=False, highlight=False)
     found = [("theta", document["theta"]), ("c", document["log_partition"])]
     rows = [
         (name, _text(estimate["value"]), _text(estimate["standard_error"]))

@@ -1,7 +1,8 @@
 """How things look on the terminal: errors with their places, tables, JSON for programs."""
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -52,6 +53,30 @@ def print_problem(problem: Problem) -> None:
 def print_error(message: str) -> None:
     """Print one line of error on standard error."""
     ERR.print("[bold red]Error:[/] " + escape(message), highlight=False)
+
+
+def one_a_kind(remarks: Iterable[JsonObject]) -> Iterator[tuple[str, str]]:
+    """Yield the code of each kind of warning or change, and one line for all of that kind.
+
+    The first is told in full, with its columns where it does not name them; of others the columns,
+    or how many there are.
+    """
+    kinds: dict[str, list[JsonObject]] = {}
+    for remark in remarks:
+        kinds.setdefault(remark["code"], []).append(remark)
+    for code, (first, *others) in kinds.items():
+        line = first["message"]
+        if first["columns"] and not any(_names(line, column) for column in first["columns"]):
+            line += f" ({', '.join(first['columns'])})"
+        if others:
+            columns = dict.fromkeys(column for other in others for column in other["columns"])
+            more = f"likewise {', '.join(columns)}" if columns else f"{len(others)} more like it"
+            line = f"{line.rstrip('.')}; {more}."
+        yield code, line
+
+
+def _names(message: str, column: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", message) is not None
 
 
 def _place(item: ProblemItem) -> str:

@@ -10,7 +10,7 @@ from service.results.mixture_result import MixtureResult
 from service.results.schemas import EstimationResult
 from worker.artefacts.ground_truth import Pair
 from worker.cli.exit_codes import ExitCode
-from worker.cli.printing import edge_table
+from worker.cli.printing import edge_table, one_a_kind
 
 NUM_TOP_EDGES = 10
 
@@ -34,11 +34,8 @@ def print_summary(
         f"linear term {result.linear.choice}, penalty {strength_text}, seed {result.seed}.",
         highlight=False,
     )
-    for warning in result.warnings:
-        console.print(
-            f"[yellow]warning[/] {escape(warning.message)} \\[{warning.code}]",
-            highlight=False,
-        )
+    for code, line in one_a_kind(warning.model_dump() for warning in result.warnings):
+        console.print(f"[yellow]warning[/] {escape(line)} \\[{code}]", highlight=False)
     for score in result.scores:
         if score.auc is not None:
             console.print(f"AUC by {score.score}: {score.auc:.3f}", highlight=False)
