@@ -27,11 +27,13 @@ def install(app: FastAPI) -> None:
         nonlocal shorter
         if shorter is None:
             document = deepcopy(whole())
-            _without_titles(document)
+            _without_titles([document["paths"], document["components"]])
             _share_problems(document)
             shorter = document
         return shorter
 
+    # FastAPI's own way to extend the document; the app is made by a function, so that there is no
+    # class to derive from.
     app.openapi = openapi  # type: ignore[method-assign]
 
 
@@ -41,7 +43,7 @@ def _without_titles(node: Any, *, is_schema_map: bool = False) -> None:
         for item in node:
             _without_titles(item)
     elif isinstance(node, dict):
-        if not is_schema_map and isinstance(node.get("title"), str) and "version" not in node:
+        if not is_schema_map and isinstance(node.get("title"), str):
             del node["title"]
         for key, value in node.items():
             if key not in _EXAMPLES:
@@ -57,6 +59,7 @@ def _share_problems(document: Json) -> None:
                 if MEDIA_TYPE in response.get("content", {}):
                     codes = re.findall(r"`([a-z-]+)`", response["description"])
                     name = ".".join((status, *codes))
-                    assert shared.setdefault(name, response) == response
+                    first = shared.setdefault(name, response)
+                    assert first == response
                     operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
     document["components"]["responses"] = shared

@@ -109,7 +109,10 @@ def test_panels_have_names_of_their_own_and_do_not_overlap() -> None:
 def test_prometheus_takes_rules_and_configuration() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
-        pytest.skip("Prometheus' own check needs promtool; names and labels are checked without it")
+        pytest.skip(
+            "Prometheus' own check needs promtool, of Debian's package prometheus; names and "
+            "labels are checked without it"
+        )
     configuration = ALERTS.with_name("prometheus.yml")
     for arguments in (
         # The key's file is for whoever runs the service to make.
