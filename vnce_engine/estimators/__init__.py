@@ -1,4 +1,4 @@
 """The estimators that users call, by scikit-learn's conventions.
 
-Imports `pipeline`, `baselines` and what is below them.
+Imports `pipeline`, `comparators` and what is below them.
 """

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.linear_choice import (
+from vnce_engine.comparators.linear_choice import (
     JudgedSample,
     Trial,
     choose_linear,
     is_too_far,
     largest_distance,
 )
-from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.baselines.result import (
+from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
+from vnce_engine.comparators.result import (
     ComparatorFit,
     ScaledTable,
     Shrinkage,

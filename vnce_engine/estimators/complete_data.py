@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.completion import Completion, filled, fit_completed
-from vnce_engine.baselines.exponential import Parameters
-from vnce_engine.baselines.filling import complete_rows, not_modelled
-from vnce_engine.baselines.linear_choice import JudgedSample
-from vnce_engine.baselines.maximise import CompleteSample, Optimum, Report, maximise
-from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.baselines.result import ComparatorFit, ScaledTable
-from vnce_engine.baselines.score_matching import JudgedScoreMatching, ScoreMatching, Weight
+from vnce_engine.comparators.completion import Completion, filled, fit_completed
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.filling import complete_rows, not_modelled
+from vnce_engine.comparators.linear_choice import JudgedSample
+from vnce_engine.comparators.maximise import CompleteSample, Optimum, Report, maximise
+from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.score_matching import JudgedScoreMatching, ScoreMatching, Weight
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.penalties.boundedness import Growth

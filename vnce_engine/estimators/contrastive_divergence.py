@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from vnce_engine.baselines.result import ComparatorFit, ScaledTable
-from vnce_engine.baselines.stochastic import (
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.stochastic import (
     ChainsFromData,
     PersistentChains,
     StochasticOptions,

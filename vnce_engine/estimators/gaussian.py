@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from vnce_engine.baselines.filling import Imputation, fit_filled
+from vnce_engine.comparators.filling import Imputation, fit_filled
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.estimators.gaussian_density import GaussianDensity

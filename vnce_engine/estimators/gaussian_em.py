@@ -9,17 +9,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.gaussian_em import GaussianFit, fit_gaussian
-from vnce_engine.baselines.graphical_lasso import (
+from vnce_engine.comparators.gaussian_em import GaussianFit, fit_gaussian
+from vnce_engine.comparators.graphical_lasso import (
     LassoChoice,
     LassoPath,
     TwoStagePath,
     choose_by_cross_validation,
     choose_by_ebic,
 )
-from vnce_engine.baselines.penalised_em import PenalisedPath
-from vnce_engine.baselines.result import ComparatorFit, Shrinkage, present
-from vnce_engine.baselines.standardised import StandardisedTable
+from vnce_engine.comparators.penalised_em import PenalisedPath
+from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings

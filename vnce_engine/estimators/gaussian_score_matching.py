@@ -10,18 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.gaussian_em import fit_gaussian
-from vnce_engine.baselines.marginal_score import (
+from vnce_engine.comparators.gaussian_em import fit_gaussian
+from vnce_engine.comparators.marginal_score import (
     MarginalScoreFit,
     fit_marginal_score,
     row_scores,
 )
-from vnce_engine.baselines.result import (
+from vnce_engine.comparators.result import (
     ComparatorFit,
     Shrinkage,
     present,
 )
-from vnce_engine.baselines.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.gaussian_em import GaussianComparator
 from vnce_engine.inference.diagnostics import grid_end_warnings, missing_completely_at_random

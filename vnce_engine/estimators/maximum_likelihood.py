@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from vnce_engine.baselines.natural import NaturalOptions, fit_by_natural_gradient
-from vnce_engine.baselines.result import ComparatorFit, ScaledTable
-from vnce_engine.baselines.stochastic import (
+from vnce_engine.comparators.natural import NaturalOptions, fit_by_natural_gradient
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.stochastic import (
     FreshChains,
     StochasticOptions,
     fit_by_stochastic_gradient,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.gaussian_em import observed_log_likelihoods
+from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian

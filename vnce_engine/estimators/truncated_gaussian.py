@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from vnce_engine.baselines.filling import Imputation, fit_filled
+from vnce_engine.comparators.filling import Imputation, fit_filled
 from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS
 from vnce_engine.data.columns import refuse_zeros
 from vnce_engine.data.observations import Observations

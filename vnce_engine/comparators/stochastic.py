@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.chains import CompletedTable, ModelChains
-from vnce_engine.baselines.exponential import Moments, Parameters, gradient
-from vnce_engine.baselines.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.chains import CompletedTable, ModelChains
+from vnce_engine.comparators.exponential import Moments, Parameters, gradient
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.distributions.truncated_normal import match_moments
 from vnce_engine.runtime.checkpoint import Stateful
 from vnce_engine.runtime.generator_state import generator_state, restore_generator

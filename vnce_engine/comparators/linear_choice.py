@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 from torch import Tensor
 
-from vnce_engine.baselines.chains import CompletedTable
-from vnce_engine.baselines.exponential import Parameters
-from vnce_engine.baselines.maximise import CompleteSample, maximise
-from vnce_engine.baselines.result import ScaledTable
+from vnce_engine.comparators.chains import CompletedTable
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.maximise import CompleteSample, maximise
+from vnce_engine.comparators.result import ScaledTable
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.inference.result import LinearEvidence
 from vnce_engine.penalties.boundedness import least_rows

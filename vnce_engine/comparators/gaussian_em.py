@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 

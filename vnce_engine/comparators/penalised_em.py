@@ -16,7 +16,7 @@ from functools import partial
 
 from torch import Tensor
 
-from vnce_engine.baselines.gaussian_em import (
+from vnce_engine.comparators.gaussian_em import (
     GaussianFit,
     Spread,
     fit_gaussian,
@@ -25,13 +25,13 @@ from vnce_engine.baselines.gaussian_em import (
     inverse,
     is_regular,
 )
-from vnce_engine.baselines.graphical_lasso import (
+from vnce_engine.comparators.graphical_lasso import (
     Lasso,
     LassoFit,
     falling_strengths,
     lasso_of,
 )
-from vnce_engine.baselines.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 

@@ -11,9 +11,9 @@ from vnce_engine import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.baselines.linear_choice import is_too_far, largest_distance
-from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.baselines.score_matching import JudgedScoreMatching, Weight
+from vnce_engine.comparators.linear_choice import is_too_far, largest_distance
+from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
+from vnce_engine.comparators.score_matching import JudgedScoreMatching, Weight
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import (
     mask_completely_at_random,

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.baselines.chains import CompletedTable
-from vnce_engine.baselines.exponential import Parameters
-from vnce_engine.baselines.filling import Imputation, fill
-from vnce_engine.baselines.maximise import Optimum, Report
-from vnce_engine.baselines.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.chains import CompletedTable
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.filling import Imputation, fill
+from vnce_engine.comparators.maximise import Optimum, Report
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.runtime.generator_state import generator_state, restore_generator
 from vnce_engine.runtime.progress import FitCancelledError, Progress

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from vnce_engine.baselines.lyapunov import LyapunovPreconditioner
+from vnce_engine.comparators.lyapunov import LyapunovPreconditioner
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.symmetric_products import symmetric_part
 from vnce_engine.penalties.penalty import PenaltyCurvature

@@ -8,8 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from vnce_engine.baselines.exponential import Parameters
-from vnce_engine.baselines.result import ScaledTable
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.result import ScaledTable
 from vnce_engine.contrastive.prepared import SMALLEST_DIAGONAL
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING

@@ -18,12 +18,12 @@ from sklearn import covariance as sklearn_covariance
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from vnce_engine.baselines.gaussian_em import (
+from vnce_engine.comparators.gaussian_em import (
     GaussianFit,
     fit_gaussian,
     observed_log_likelihoods,
 )
-from vnce_engine.baselines.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import FitCancelledError, Progress

@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from vnce_engine.baselines import graphical_lasso as lasso_module
-from vnce_engine.baselines.gaussian_em import observed_log_likelihoods
+from vnce_engine.comparators import graphical_lasso as lasso_module
+from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import mask_completely_at_random, ring_precision

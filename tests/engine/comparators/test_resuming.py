@@ -105,7 +105,7 @@ def test_a_fit_cut_at_its_first_a_middle_or_its_last_step_ends_at_the_same_bits(
 def test_a_fit_that_has_come_to_take_all_rows_goes_on_with_all_of_them(
     few: NDArray[np.float64], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vnce_engine.baselines.natural._FIRST_ROWS", 200)
+    monkeypatch.setattr("vnce_engine.comparators.natural._FIRST_ROWS", 200)
     kept = Kept()
     whole = TruncatedGaussianMLE(random_state=3).fit(few, on_step=kept)
     # Cells are missing in as many more rows, and each is 8 bytes of the checkpoint.

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from vnce_engine.baselines.chains import CompletedTable
-from vnce_engine.baselines.exponential import Parameters
-from vnce_engine.baselines.result import ScaledTable
-from vnce_engine.baselines.stochastic import (
+from vnce_engine.comparators.chains import CompletedTable
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.result import ScaledTable
+from vnce_engine.comparators.stochastic import (
     ChainsFromData,
     FreshChains,
     PersistentChains,

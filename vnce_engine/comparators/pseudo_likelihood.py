@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from vnce_engine.baselines.columnwise import (
+from vnce_engine.comparators.columnwise import (
     ColumnwiseCurvature,
     slopes,
     symmetric,

@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from vnce_engine.baselines.columnwise import ColumnwiseCurvature
-from vnce_engine.baselines.lyapunov import LyapunovPreconditioner
-from vnce_engine.baselines.maximise import CompleteSample
-from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.baselines.score_matching import ScoreMatching, Weight
+from vnce_engine.comparators.columnwise import ColumnwiseCurvature
+from vnce_engine.comparators.lyapunov import LyapunovPreconditioner
+from vnce_engine.comparators.maximise import CompleteSample
+from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
+from vnce_engine.comparators.score_matching import ScoreMatching, Weight
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import Penalty, PenaltyCurvature, PenaltyKind
 from vnce_engine.runtime.progress import Progress

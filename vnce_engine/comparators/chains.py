@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from vnce_engine.baselines.exponential import Moments, Parameters
+from vnce_engine.comparators.exponential import Moments, Parameters
 from vnce_engine.distributions.gibbs import conditional_means, standard_draws, sweep
 
 FloatArray = NDArray[np.float64]

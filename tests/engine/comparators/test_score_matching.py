@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from vnce_engine import TruncatedGaussianScoreMatching
-from vnce_engine.baselines.exponential import Parameters
-from vnce_engine.baselines.score_matching import ScoreMatching, Weight
+from vnce_engine.comparators.exponential import Parameters
+from vnce_engine.comparators.score_matching import ScoreMatching, Weight
 from vnce_engine.runtime.progress import Progress
 
 SILENT = Progress(None)

@@ -5,7 +5,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import truncnorm
 
 from vnce_engine import TruncatedGaussianPseudoLikelihood
-from vnce_engine.baselines.pseudo_likelihood import PseudoLikelihood
+from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.runtime.progress import Progress
 

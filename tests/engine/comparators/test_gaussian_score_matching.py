@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vnce_engine import FitStatus, GaussianEM, GaussianScoreMatching
-from vnce_engine.baselines.marginal_score import MarginalScore, row_scores
+from vnce_engine.comparators.marginal_score import MarginalScore, row_scores
 from vnce_engine.simulate import mask_completely_at_random
 
 PRECISION = np.array(

@@ -17,7 +17,7 @@ from typing import assert_never
 import torch
 from torch import Tensor
 
-from vnce_engine.baselines.columnwise import ColumnwiseCurvature, symmetric, with_constant
+from vnce_engine.comparators.columnwise import ColumnwiseCurvature, symmetric, with_constant
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from vnce_engine.baselines.chains import CompletedTable, ModelChains
-from vnce_engine.baselines.exponential import Moments, Parameters
+from vnce_engine.comparators.chains import CompletedTable, ModelChains
+from vnce_engine.comparators.exponential import Moments, Parameters
 from vnce_engine.distributions.gibbs import conditional_means, standard_draws
 
 NUM_CHAINS = 4_000

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from vnce_engine import TruncatedGaussianMLE
-from vnce_engine.baselines import natural
-from vnce_engine.baselines.exponential import Coordinates, Parameters
+from vnce_engine.comparators import natural
+from vnce_engine.comparators.exponential import Coordinates, Parameters
 from vnce_engine.experiments.graph_recovery import simulate
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import sample_truncated_gaussian

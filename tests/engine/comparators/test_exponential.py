@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vnce_engine.baselines.exponential import Coordinates, Moments, Parameters, gradient
+from vnce_engine.comparators.exponential import Coordinates, Moments, Parameters, gradient
 
 
 @pytest.mark.parametrize("free_linear", [True, False])

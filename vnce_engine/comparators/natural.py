@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
-from vnce_engine.baselines.chains import CompletedTable, ModelChains
-from vnce_engine.baselines.exponential import Coordinates, Parameters, gradient
-from vnce_engine.baselines.result import ComparatorFit, ScaledTable
+from vnce_engine.comparators.chains import CompletedTable, ModelChains
+from vnce_engine.comparators.exponential import Coordinates, Parameters, gradient
+from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.runtime.generator_state import generator_state, restore_generator
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
