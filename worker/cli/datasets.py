@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from service.commands.terminal_texts import visible
 from service.datasets.vocabulary import RequestedFormat
+from service.http.words import visible
 from worker.cli import options
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect

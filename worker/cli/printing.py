@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.commands.terminal_texts import visible
 from service.http.problems import Problem, ProblemItem
+from service.http.words import visible
 from service.results.edges import Edge
 from worker.artefacts.ground_truth import Pair, pair
 from worker.cli.client import JsonObject
