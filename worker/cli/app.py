@@ -53,15 +53,24 @@ class Commands(TyperGroup):
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] in _OURS:
                 raise
-            print_error(
-                f"This command needs the library {error.name}, which is not installed here: "
-                "pip install 'vnce[worker]'."
-            )
+            print_error(_how_to_have(error.name))
             code = ExitCode.FAILED
         except KeyboardInterrupt:
             print_error("cancelled")
             code = ExitCode.CANCELLED
         raise typer.Exit(code)
+
+
+def _how_to_have(module: str) -> str:
+    if module == "fcntl":  # not on Windows
+        return (
+            "This command runs on Linux and macOS. Here vnce is a client of a service that runs "
+            "elsewhere, named by --url."
+        )
+    return (
+        f"This command needs the library {module}, which is not installed here: "
+        "pip install 'vnce[worker]'."
+    )
 
 
 def _code_of(problem: Problem) -> ExitCode:

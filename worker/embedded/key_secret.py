@@ -1,6 +1,5 @@
 """The secret under which an embedded service hashes its API keys: a file in the data folder."""
 
-import fcntl
 import os
 import secrets
 from pathlib import Path
@@ -20,6 +19,8 @@ def of_folder(data_dir: Path) -> str:
     Of several processes that make it at once one does, and the others are given the same. Raises
     `KeySecretError` for a file that is too short to be one.
     """
+    import fcntl  # noqa: PLC0415 - Windows has none, and the command line imports this module there
+
     file = data_dir / FILE
     # A file that was made and not written, by a process that was killed or had no room, is none.
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)

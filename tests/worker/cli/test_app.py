@@ -54,6 +54,32 @@ def test_help_loads_neither_torch_nor_matplotlib_nor_a_server() -> None:
     assert not loaded & {"torch", "matplotlib", "celery", "fastapi", "sqlalchemy", "sklearn"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["--help"], 0, "Exit status"),
+        (["jobs", "--url", "http://127.0.0.1:9"], 1, "No service answers"),
+        (["serve"], 1, "runs on Linux and macOS"),
+    ],
+)
+def test_a_client_needs_nothing_that_windows_lacks(
+    arguments: list[str], status: int, told: str
+) -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('fcntl', 'resource', 'pwd', 'grp')));"
+        "from worker.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert told in done.stdout + done.stderr
+
+
 def test_what_was_not_chosen_is_left_to_the_service() -> None:
     assert job_document("dataset_1", choices()) == {
         "kind": "estimation",
