@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from service.http.problems import Problem, ProblemCode, ProblemError, problem_document
-from worker.cli import datasets, jobs, keys, local, other_jobs, status
+from worker.cli import datasets, jobs, keys, local, status, submission
 from worker.cli.client import ServiceProblemError, ServiceUnreachableError
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
@@ -143,10 +143,10 @@ app.command(
 )(jobs.submit)
 app.command(
     rich_help_panel=_SERVICE, epilog="Example: vnce simulate hub --missing 0.3 --seed 1 --wait"
-)(other_jobs.simulate)
+)(submission.simulate)
 app.command(
     rich_help_panel=_SERVICE, epilog="Example: vnce score job_9a3c… --truth graph.csv --wait"
-)(other_jobs.score)
+)(submission.score)
 app.command(rich_help_panel=_SERVICE, epilog="Example: vnce wait job_9a3c…")(jobs.wait)
 app.command(
     rich_help_panel=_SERVICE,

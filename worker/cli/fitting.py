@@ -26,12 +26,12 @@ from worker.artefacts.ground_truth import pair
 from worker.artefacts.result_files import RESULT
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
+from worker.cli.network_summary import exit_code, print_summary
 from worker.cli.options import ModelChoices, job_document
-from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import ERR, OUT, to_json
 from worker.cli.progress import board
 from worker.cli.result_folder import write_result
-from worker.cli.summary import exit_code, print_summary
+from worker.cli.result_summary import print_other_summary
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate

@@ -13,8 +13,8 @@ from worker.cli import options
 from worker.cli.client import Client, JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
+from worker.cli.network_summary import NUM_TOP_EDGES, exit_code, print_summary
 from worker.cli.options import DEFAULT_URL, Json, ModelChoices, Url, job_document
-from worker.cli.other_summary import other_exit_code, print_other_summary
 from worker.cli.printing import (
     ERR,
     OUT,
@@ -25,7 +25,7 @@ from worker.cli.printing import (
 )
 from worker.cli.progress import board, show_job
 from worker.cli.result_folder import write_files, write_result
-from worker.cli.summary import NUM_TOP_EDGES, exit_code, print_summary
+from worker.cli.result_summary import other_exit_code, print_other_summary
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
 

@@ -9,10 +9,10 @@ from service.http.problems import Problem
 from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
 from worker.artefacts.result_files import RESULT
 from worker.cli.client import Client, JsonObject
-from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import to_json
 from worker.cli.progress import board, show_job
 from worker.cli.result_folder import write_files
+from worker.cli.result_summary import print_other_summary
 from worker.cli.validation import validated
 from worker.jobs.experiment_builders import build_experiment
 from worker.jobs.failures import JobFailedError
