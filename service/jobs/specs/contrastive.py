@@ -24,31 +24,36 @@ PenaltyStrength = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)
 Penalty = Annotated[
     PenaltyChoice | PenaltyStrength | None,
     Field(
-        description="Strength of the penalty: `auto` chooses it by `selection`, for every model, a "
-        "positive number fixes it (no unit; the same number means the same for 1000 rows), null "
-        "fits without one, which for model `gaussian` tends to maximum likelihood."
+        description="Strength of the penalty; `auto`: chosen by `selection`, for every model; "
+        "null: none, which for model `gaussian` tends to maximum likelihood. A positive number "
+        "fixes it; no unit, and the same number means the same for 1000 rows."
     ),
 ]
 PenaltyShape = Annotated[
     PenaltyKind,
     Field(
-        description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
-        "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
-        "ones are exactly zero. `auto` is `adaptive` or, where penalty is `auto` too and held-out "
-        "rows prefer it by two standard errors, `centred-ridge`; the result says which."
+        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
+        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
+        "amount, so that weak ones are exactly zero. `auto` is `adaptive` or, where penalty is "
+        "`auto` too and held-out rows prefer it by two standard errors, `centred-ridge`; the "
+        "result says which."
     ),
 ]
 Penalties = Annotated[
     Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None,
-    Field(description="Strengths that `auto` chooses from; null: a grid of the engine's own."),
+    Field(
+        description="Strengths that penalty `auto` chooses from; null: a grid of the engine's own."
+    ),
 ]
 SelectionRule = Annotated[
     Selection,
     Field(
-        description="How `auto` chooses: `held-out`, a mean of the strengths whose objective of "
-        "held-out rows, in ten folds, is about the best; `ebic`, the graph of least extended "
-        "Bayesian information criterion; `stability`, the edges on which most half-samples agree. "
-        'The last two need penalty_kind "l1" and fit K to the graph without a penalty.'
+        description="How penalty `auto` chooses: by `held-out` rows, by `ebic`, the extended "
+        "Bayesian information criterion, or by the `stability` of edges over half-samples. "
+        "`held-out` takes a mean of the strengths whose objective of held-out rows, in ten folds, "
+        "is about the best, `ebic` the graph of the least criterion, `stability` the edges on "
+        'which most half-samples agree. The last two need penalty_kind "l1" and fit K to the graph '
+        "without a penalty."
     ),
 ]
 EbicGamma = Annotated[
@@ -95,8 +100,8 @@ NoiseScaleChoice = Annotated[
         strict=True,
         ge=NOISE_SCALES[0],
         le=NOISE_SCALES[1],
-        description="Factor on the spread of the noise, from 0.001 to 1000; 1: that of each "
-        "column.",
+        description="Factor on the spread of the noise; 1: that of each column. From 0.001 to "
+        "1000.",
     ),
 ]
 # Jobs of earlier releases may have asked for any positive number.
@@ -105,14 +110,17 @@ NoiseScale = Annotated[
 ]
 NoiseDrawsName = Annotated[
     NoiseDraws,
-    Field(description="`sobol`: scrambled Sobol points, less variance; `random`: independent."),
+    Field(
+        description="Draws of the noise: `sobol`, scrambled Sobol points, of less variance, or "
+        "`random`, independent."
+    ),
 ]
 PresetName = Annotated[
     Preset,
     Field(
-        description="`paper` runs the paper's own recipe, for reference: 10 independent noise rows "
-        "per row of data, its own stopping rule in place of `tol`, and, where `auto` is asked for, "
-        "no linear term and no penalty."
+        description="This project's recipe or, for reference, the `paper`'s own. That has 10 "
+        "independent noise rows per row of data, its own stopping rule in place of `tol`, and, "
+        "where `auto` is asked for, no linear term and no penalty."
     ),
 ]
 _IMPUTATION = (
@@ -147,19 +155,17 @@ class ContrastiveCreate(RequestModel):
     def _asks_for_one_way_of_choosing(self) -> Self:
         if self.penalty is not PenaltyChoice.AUTO:
             if self.penalties is not None:
-                raise ValueError('`penalties` are what penalty "auto" chooses from.')
+                raise ValueError('`penalties` are what `penalty="auto"` chooses from.')
             if self.selection is not Selection.HELD_OUT:
-                raise ValueError(f'selection "{self.selection}" needs penalty "auto".')
+                raise ValueError(f'`selection="{self.selection}"` needs `penalty="auto"`.')
         if self.selection is not Selection.HELD_OUT and self.penalty_kind is not PenaltyKind.L1:
-            raise ValueError(
-                f'selection "{self.selection}" needs penalty_kind "l1", whose zeros make a graph.'
-            )
+            raise ValueError('"` needs `penalty_kind="l1"`, whose zeros make a graph.')
         if self.selection is Selection.STABILITY and not has_bound(
             self.inclusion_threshold, self.n_subsamples
         ):
             raise ValueError(
-                f"inclusion_threshold {self.inclusion_threshold:g} bounds no false edges with "
-                f"{self.n_subsamples} n_subsamples; take more of them."
+                f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
+                f"`n_subsamples={self.n_subsamples}`; take more of them."
             )
         return self
 
@@ -198,8 +204,8 @@ class VnceEstimatorCreate(ContrastiveCreate):
         )
         if self.noise_ratio != PAPER_NOISE_RATIO or asks_for_sobol or self.tol != DEFAULT_TOL:
             raise ValueError(
-                'Preset "paper" fixes noise_ratio = 10, noise_draws = "random" and its own '
-                'stopping rule; leave noise_ratio, noise_draws and tol out, or use "default".'
+                'Preset "paper" fixes `noise_ratio=10`, `noise_draws="random"` and its own '
+                'stopping rule; leave `noise_ratio`, `noise_draws` and `tol` out, or use "default".'
             )
         asks_for_more = (
             self.penalty_kind is PenaltyKind.L1,
@@ -208,8 +214,8 @@ class VnceEstimatorCreate(ContrastiveCreate):
         )
         if any(asks_for_more):
             raise ValueError(
-                'Preset "paper" knows no penalty_kind "l1", penalties, selection or noise_scale; '
-                'leave them out, or use "default".'
+                'Preset "paper" knows no `penalty_kind="l1"`, `penalties`, `selection` or '
+                '`noise_scale`; leave them out, or use "default".'
             )
         return self
 

@@ -43,8 +43,8 @@ EdgeThreshold = Annotated[
         strict=True,
         ge=0,
         le=1,
-        description="A pair is displayed as selected when its absolute partial correlation, from "
-        "0 to 1, is at least this. A display rule, not a test.",
+        description="Least absolute partial correlation, from 0 to 1, of a pair that is displayed "
+        "as selected. A display rule, not a test.",
     ),
 ]
 MinObserved = Annotated[
@@ -57,8 +57,8 @@ MinObserved = Annotated[
 Censored = Annotated[
     CensoredRule,
     Field(
-        description="Cells such as `<0.5` or `ND`: `refuse` answers 422 with their counts; "
-        "`missing` treats them as missing, which biases the estimates, and warns in the result."
+        description="Cells such as `<0.5` or `ND`: `refuse` the table, or treat them as `missing`, "
+        "which biases the estimates. The refusal (422) has their counts, the result a warning."
     ),
 ]
 
@@ -95,18 +95,18 @@ class EstimationJobCreate(RequestModel):
         Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
         | None,
         Field(
-            description="Names of the columns to use, in any order (the data set's is kept), or "
-            "null for all. Compared as names are stored: in Unicode NFC, trimmed."
+            description="Names of the columns to use, in any order (the data set's is kept); null: "
+            "all. Compared as names are stored: in Unicode NFC, trimmed."
         ),
     ] = None
     model: ModelCreate = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=lambda: TruncatedGaussianModelCreate(kind="truncated-gaussian"),
-        description="What is assumed about the data; left out: `truncated-gaussian`, as it is.",
+        description="What is assumed about the data; left out: `truncated-gaussian`.",
     )
     estimator: EstimatorCreate = Field(
         default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
-        description="How the model is fitted; left out: `vnce`, as it is.",
+        description="How the model is fitted; left out: `vnce`.",
     )
     min_observed: MinObserved = None
     edge_threshold: EdgeThreshold = 0.1

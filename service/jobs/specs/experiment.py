@@ -30,7 +30,7 @@ Distinct = AfterValidator(_without_repeats)
 
 
 NumTruths = Annotated[
-    Count | None, Field(description="True values drawn from [2, 6]; null: the scale's.")
+    Count | None, Field(description="True values drawn from [2, 6]; null: as the scale has it.")
 ]
 SampleSizes = Annotated[
     Annotated[
@@ -39,11 +39,11 @@ SampleSizes = Annotated[
         Distinct,
     ]
     | None,
-    Field(description="Sample sizes, from 10 to 1000000; null: the scale's."),
+    Field(description="Sample sizes, from 10 to 1000000; null: as the scale has it."),
 ]
 Graphs = Annotated[
     Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
-    Field(description="Graphs to draw from; null: the scale's."),
+    Field(description="Graphs to draw from; null: as the scale has it."),
 ]
 Fractions = Annotated[
     Annotated[
@@ -52,16 +52,16 @@ Fractions = Annotated[
         Distinct,
     ]
     | None,
-    Field(description="Shares of missing cells, from 0 to below 1; null: the scale's."),
+    Field(description="Shares of missing cells, from 0 to below 1; null: as the scale has it."),
 ]
 NumDataSets = Annotated[
     # Each is a part for every graph and fraction: a part is a job, and so a row.
     Annotated[int, Field(strict=True, ge=1, le=1_000)] | None,
-    Field(description="Data sets of each graph; null: the scale's."),
+    Field(description="Data sets of each graph; null: as the scale has it."),
 ]
 Estimators = Annotated[
     Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50), Distinct] | None,
-    Field(description="Estimators compared; null: the scale's."),
+    Field(description="Estimators compared; null: as the scale has it."),
 ]
 
 

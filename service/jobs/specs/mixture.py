@@ -60,8 +60,8 @@ MaxIterations = Annotated[
 OneVariable = Annotated[
     Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None,
     Field(
-        description="Name of the one column to use, in a list; null where the data set has but "
-        "one. Compared as names are stored: in Unicode NFC, trimmed."
+        description="Name of the one column to use, in a list; null: the only one. Compared as "
+        "names are stored: in Unicode NFC, trimmed."
     ),
 ]
 
@@ -160,7 +160,7 @@ class MixtureEstimationJobCreate(RequestModel):
     estimator: MixtureEstimatorCreate = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=lambda: MixtureVnceEstimatorCreate(kind="vnce"),
-        description="How the mixture is fitted; left out: `vnce`, as it is.",
+        description="How the mixture is fitted; left out: `vnce`.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: SeedChoice = DEFAULT_SEED

@@ -59,7 +59,7 @@ class SimulationJobCreate(RequestModel):
     @model_validator(mode="after")
     def _is_no_larger_than_a_table_may_be(self) -> Self:
         if self.n_variables * self.n_rows > MAX_CELLS:
-            raise ValueError(f"n_variables times n_rows is {MAX_CELLS} at most.")
+            raise ValueError(f"`n_variables` times `n_rows` is {MAX_CELLS} at most.")
         return self
 
     @model_validator(mode="after")
@@ -68,9 +68,9 @@ class SimulationJobCreate(RequestModel):
         num_observed = num_cells - round(self.missing_fraction * num_cells)
         if num_observed < MIN_OBSERVED * self.n_variables:
             raise ValueError(
-                f"missing_fraction {self.missing_fraction:g} leaves {num_observed} of {num_cells} "
-                f"cells, and {self.n_variables} columns need {MIN_OBSERVED} each at least: "
-                "discard fewer, or draw more rows."
+                f"`missing_fraction={self.missing_fraction:g}` leaves {num_observed} of "
+                f"{num_cells} cells, and {self.n_variables} columns need {MIN_OBSERVED} each at "
+                "least: discard fewer, or draw more rows."
             )
         return self
 
