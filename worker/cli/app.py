@@ -140,7 +140,7 @@ app.add_typer(
 app.command(
     rich_help_panel=_SERVICE,
     epilog="Example: vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait",
-)(jobs.submit)
+)(submission.submit)
 app.command(
     rich_help_panel=_SERVICE, epilog="Example: vnce simulate hub --missing 0.3 --seed 1 --wait"
 )(submission.simulate)

@@ -49,8 +49,8 @@ Tolerance = Annotated[
         strict=True,
         gt=0,
         lt=1,
-        description="Scaled change of the estimates at which a fit has converged, between 0 and 1; "
-        "no unit.",
+        description="Scaled change of the estimates at which a fit has converged, between 0 and 1. "
+        "It has no unit.",
     ),
 ]
 

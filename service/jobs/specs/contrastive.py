@@ -24,9 +24,10 @@ PenaltyStrength = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)
 Penalty = Annotated[
     PenaltyChoice | PenaltyStrength | None,
     Field(
-        description="Strength of the penalty; `auto`: chosen by `selection`, for every model; "
-        "null: none, which for model `gaussian` tends to maximum likelihood. A positive number "
-        "fixes it; no unit, and the same number means the same for 1000 rows."
+        description="Strength of the penalty; `auto`: chosen from the data; null: no penalty. "
+        "`auto` goes by `selection`, for every model; a positive number has no unit, and the same "
+        "number means the same for 1000 rows; without a penalty model `gaussian` tends to maximum "
+        "likelihood."
     ),
 ]
 PenaltyShape = Annotated[

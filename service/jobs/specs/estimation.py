@@ -102,11 +102,13 @@ class EstimationJobCreate(RequestModel):
     model: ModelCreate = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=lambda: TruncatedGaussianModelCreate(kind="truncated-gaussian"),
-        description="What is assumed about the data; left out: `truncated-gaussian`.",
+        description="What is assumed: a network of non-negative columns, `truncated-gaussian`, or "
+        "of any, `gaussian`; left out: `truncated-gaussian`.",
     )
     estimator: EstimatorCreate = Field(
         default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
-        description="How the model is fitted; left out: `vnce`.",
+        description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
+        "comparator; left out: `vnce`.",
     )
     min_observed: MinObserved = None
     edge_threshold: EdgeThreshold = 0.1

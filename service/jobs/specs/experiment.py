@@ -30,7 +30,11 @@ Distinct = AfterValidator(_without_repeats)
 
 
 NumTruths = Annotated[
-    Count | None, Field(description="True values drawn from [2, 6]; null: as the scale has it.")
+    Count | None,
+    Field(
+        description="True values drawn from [2, 6]; null: the paper's, or fewer "
+        "where the scale is `quick`."
+    ),
 ]
 SampleSizes = Annotated[
     Annotated[
@@ -39,11 +43,16 @@ SampleSizes = Annotated[
         Distinct,
     ]
     | None,
-    Field(description="Sample sizes, from 10 to 1000000; null: as the scale has it."),
+    Field(
+        description="Sample sizes, from 10 to 1000000; null: the paper's, or fewer where the "
+        "scale is `quick`."
+    ),
 ]
 Graphs = Annotated[
     Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
-    Field(description="Graphs to draw from; null: as the scale has it."),
+    Field(
+        description="Graphs to draw from; null: the paper's, or fewer where the scale is `quick`."
+    ),
 ]
 Fractions = Annotated[
     Annotated[
@@ -52,16 +61,24 @@ Fractions = Annotated[
         Distinct,
     ]
     | None,
-    Field(description="Shares of missing cells, from 0 to below 1; null: as the scale has it."),
+    Field(
+        description="Shares of missing cells, from 0 to below 1; null: the paper's, or fewer "
+        "where the scale is `quick`."
+    ),
 ]
 NumDataSets = Annotated[
     # Each is a part for every graph and fraction: a part is a job, and so a row.
     Annotated[int, Field(strict=True, ge=1, le=1_000)] | None,
-    Field(description="Data sets of each graph; null: as the scale has it."),
+    Field(
+        description="Data sets of each graph; null: the paper's, or fewer where the scale is "
+        "`quick`."
+    ),
 ]
 Estimators = Annotated[
     Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50), Distinct] | None,
-    Field(description="Estimators compared; null: as the scale has it."),
+    Field(
+        description="Estimators compared; null: the paper's, or fewer where the scale is `quick`."
+    ),
 ]
 
 

@@ -156,11 +156,12 @@ class MixtureEstimationJobCreate(RequestModel):
     kind: Literal["estimation"] = Field(description="The job's kind.")
     dataset_id: DatasetId
     variables: OneVariable = None
-    model: MixtureModelCreate = Field(description="The mixture.")
+    model: MixtureModelCreate = Field(description="Two normals about zero in one column.")
     estimator: MixtureEstimatorCreate = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=lambda: MixtureVnceEstimatorCreate(kind="vnce"),
-        description="How the mixture is fitted; left out: `vnce`.",
+        description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
+        "comparator; left out: `vnce`.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: SeedChoice = DEFAULT_SEED
