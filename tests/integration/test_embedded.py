@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 from service.db import schema
-from worker.embedded.running import RunningService, ServeError, running_service
+from worker.embedded.running import RunningService, running_service
+from worker.embedded.serve_error import ServeError
 
 pytestmark = pytest.mark.integration
 

@@ -17,9 +17,8 @@ from service.jobs.vocabulary import ExperimentName
 from service.settings import Settings
 from worker.cli.client import Client
 from worker.cli.connection import connect
-from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ESTIMATION, EXPERIMENT, READING, Json, estimation_request
-from worker.cli.printing import ERR, OUT, print_error
+from worker.cli.printing import ERR, OUT
 from worker.cli.spec_options import with_options
 from worker.processes import threads
 
@@ -53,19 +52,15 @@ def serve(
             )
         OUT.print(f"Data in {service.data_dir}; stop with Ctrl-C.", highlight=False)
 
-    try:
-        embedded.serve(
-            data,
-            host=host,
-            port=port,
-            workers=workers,
-            require_keys=require_keys,
-            on_ready=say_ready,
-            say=ERR.print,
-        )
-    except embedded.ServeError as error:
-        print_error(str(error))
-        raise typer.Exit(ExitCode.FAILED) from error
+    embedded.serve(
+        data,
+        host=host,
+        port=port,
+        workers=workers,
+        require_keys=require_keys,
+        on_ready=say_ready,
+        say=ERR.print,
+    )
 
 
 def demo(
@@ -76,13 +71,8 @@ def demo(
     """Run the main job end to end: two tables with holes, two estimators, over HTTP."""
     threads.limit(1)
     from worker.cli.demo import run_demo  # noqa: PLC0415 - NumPy, which reads the limit at import
-    from worker.embedded.running import ServeError  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
-    try:
-        run_demo(out, OUT)
-    except ServeError as error:
-        print_error(str(error))
-        raise typer.Exit(ExitCode.FAILED) from error
+    run_demo(out, OUT)
 
 
 @with_options(EXPERIMENT)
@@ -137,11 +127,7 @@ def reproduce(
         if url is not None:
             client = stack.enter_context(connect(url))
         else:
-            try:
-                service = stack.enter_context(embedded.running_service(workers=workers))
-            except embedded.ServeError as error:
-                print_error(str(error))
-                raise typer.Exit(ExitCode.FAILED) from error
+            service = stack.enter_context(embedded.running_service(workers=workers))
             client = stack.enter_context(Client.connect(service.url))
         runs.reproduce(client, body, folder, OUT)
 
