@@ -120,7 +120,7 @@ def test_a_cancelled_job_ends_a_wait_with_4(
     assert "job-cancelled" in refused.output
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_demo_writes_its_files_ends_by_itself_and_repeats(
     tmp_path: Path, running: Callable[[list[int]], list[int]]
 ) -> None:
