@@ -169,4 +169,4 @@ class JobMachine(RuleBasedStateMachine):
 
 
 TestInterleavings = JobMachine.TestCase
-TestInterleavings.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestInterleavings.settings = settings(stateful_step_count=20)

@@ -171,4 +171,4 @@ class FamilyMachine(RuleBasedStateMachine):
 
 
 TestFamilyInterleavings = FamilyMachine.TestCase
-TestFamilyInterleavings.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestFamilyInterleavings.settings = settings(stateful_step_count=20)
