@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.waiting import wait_for
+
 pytestmark = pytest.mark.integration
 
 FINAL = ("succeeded", "failed", "cancelled")
@@ -61,7 +63,7 @@ def test_two_workers_each_do_part_of_an_experiment_and_its_result_is_one(api: An
 
 @pytest.mark.faults
 def test_a_part_whose_process_is_killed_is_done_again_with_the_same_data(
-    api: Any, processes: Any, wait_for: Any
+    api: Any, processes: Any
 ) -> None:
     choices = {"name": "mixture-population", "n_truths": 20, "sample_sizes": [5000]}
     undisturbed = submit(api, **choices)
@@ -79,7 +81,7 @@ def test_a_part_whose_process_is_killed_is_done_again_with_the_same_data(
     assert data_of(api, job_id) == data_of(api, undisturbed)
 
 
-def test_a_cancelled_experiment_stops_its_parts(api: Any, wait_for: Any) -> None:
+def test_a_cancelled_experiment_stops_its_parts(api: Any) -> None:
     job_id = submit(api, name="mixture-population", n_truths=200, sample_sizes=[5000])
     wait_for(lambda: parts_of(api, job_id), "the parts")
     api.cancel(job_id)
@@ -88,8 +90,10 @@ def test_a_cancelled_experiment_stops_its_parts(api: Any, wait_for: Any) -> None
     def all_ended() -> bool:
         return all(part["state"] in FINAL for part in parts_of(api, job_id))
 
-    wait_for(all_ended, "all parts to end", 5)
-    assert {part["state"] for part in parts_of(api, job_id)} <= {"cancelled", "succeeded"}
+    wait_for(all_ended, "all parts to end")
+    # Some may have ended before; the last of twenty had not begun.
+    states = {part["state"] for part in parts_of(api, job_id)}
+    assert "cancelled" in states <= {"cancelled", "succeeded"}
 
 
 def test_a_simulated_table_is_estimated_and_scored_against_another_graph(api: Any) -> None:

@@ -22,6 +22,7 @@ from service.monitoring import presence
 from service.monitoring.broker import QUEUE_NAME
 from service.monitoring.presence import Identity
 from service.monitoring.records import ProcessKind, WorkerRecord
+from tests.waiting import wait_for
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.queue.celery_app import create_celery
 from worker.settings import WorkerSettings
@@ -322,10 +323,7 @@ def test_the_loop_has_a_pulse_also_while_the_broker_is_away(
     loop = threading.Thread(target=dispatcher.run, args=[stopping])
     loop.start()
     try:
-        deadline = time.monotonic() + 10
-        while not dispatcher.pulse.is_alive():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(dispatcher.pulse.is_alive, "the loop")
     finally:
         stopping.set()
         loop.join(timeout=10)
@@ -343,10 +341,7 @@ def test_the_loop_goes_on_after_the_broker_was_away(
         job_id = add_job()
         time.sleep(0.5)
         valkey_server.restart_empty()
-        deadline = time.monotonic() + 10
-        while job_id not in queued_job_ids(valkey_server):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: job_id in queued_job_ids(valkey_server), "the message")
     finally:
         stopping.set()
         loop.join(timeout=10)

@@ -17,6 +17,7 @@ from service.app import create_app
 from service.datasets import endpoints, lifecycle
 from service.http import json_route
 from service.settings import Authentication, Settings
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -83,10 +84,7 @@ def test_a_cut_off_submission_is_no_mistake_of_ours(
         connection.sendall(f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{{".encode())
         time.sleep(0.1)
     counted = 'vnce_http_requests_total{method="POST",route="/v1/jobs",status="400"} 1.0'
-    deadline = time.monotonic() + 10
-    while counted not in http.get("/metrics").text:
-        assert time.monotonic() < deadline, http.get("/metrics").text
-        time.sleep(0.05)
+    wait_for(lambda: counted in http.get("/metrics").text, counted)
     assert "Traceback" not in caplog.text
 
 

@@ -5,7 +5,6 @@ locks of two transactions cannot form a circle. PostgreSQL alone locks rows.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
 from service.results.outcome import Artefact, Outcome
+from tests.waiting import wait_for
 
 pytestmark = [
     pytest.mark.integration,
@@ -87,10 +87,7 @@ class Waiting:
         self._written = thread.submit(self._run, database, write)
         thread.shutdown(wait=False)
         assert self._has_begun.wait(SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while not self._waits(database):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: self._waits(database), "the lock")
 
     def _run(self, database: Database, write: Write) -> None:
         with database.transaction() as session:

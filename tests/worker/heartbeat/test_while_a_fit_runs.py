@@ -11,12 +11,12 @@ from service.db.database import Database
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
+from tests.waiting import wait_for
 from tests.worker.heartbeat.conftest import (
     MakeKeeper,
     ReadJob,
     request_cancellation,
     step,
-    wait_for,
 )
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.outcomes import StopReason

@@ -1,7 +1,6 @@
 """A process tells that it is there for as long as it does its round."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from service.db.database import Database
 from service.monitoring import presence
 from service.monitoring.presence import Sighting
 from service.monitoring.records import ProcessKind
+from tests.waiting import wait_for
 from worker.processes.presence import Presence
 from worker.processes.pulse import SILENT_SECONDS, Pulse
 
@@ -32,13 +32,6 @@ def pulse() -> Pulse:
 def seen(database: Database) -> list[Sighting]:
     with database.snapshot() as session:
         return presence.sightings(session)
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_process_is_on_the_list_while_it_runs(database: Database, pulse: Pulse) -> None:
