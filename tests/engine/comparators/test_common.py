@@ -37,7 +37,7 @@ def few(table_with_holes):
 
 @pytest.fixture(scope="module")
 def fractions():
-    """What fits have reported of their progress, in order."""
+    """Return what the fit of the moment has reported of its progress."""
     return []
 
 
