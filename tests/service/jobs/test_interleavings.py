@@ -169,4 +169,6 @@ class JobMachine(RuleBasedStateMachine):
 
 
 TestInterleavings = JobMachine.TestCase
-TestInterleavings.settings = settings(stateful_step_count=20)
+TestInterleavings.settings = settings(
+    max_examples=settings().max_examples // 2, stateful_step_count=20
+)
