@@ -1,13 +1,11 @@
 """Maximum likelihood of a Gaussian on all of ℝ^d from rows with holes, by EM.
 
-Given its observed cells o, a row's missing cells m are normal with precision K_mm and mean
-K_mm⁻¹ (h_m - K_mo x_o), h = K mu. The E-step takes the expected moments, the M-step the mean and
-covariance with these moments; the observed-data likelihood never falls.
+The E-step takes the expected moments given the observed cells, the M-step the mean and covariance
+with these moments; the observed-data likelihood never falls.
 Source: Dempster, Laird and Rubin (1977); Little and Rubin, "Statistical analysis with missing
 data", chapter 11.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,6 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -203,26 +203,17 @@ class _Block:
 
     def complete(self, mean: Tensor, precision: Tensor) -> _Completed:
         """Return the completed rows under N(mean, precision⁻¹); one factor serves a pattern."""
-        both = self.patterns.unsqueeze(2) & self.patterns.unsqueeze(1)
-        # The identity stands where a cell is observed: the factors are then all of one size.
-        identity = torch.eye(len(mean), dtype=mean.dtype)
-        factor = torch.linalg.cholesky(torch.where(both, precision, identity))
+        conditionals = GaussianConditionals.of(precision, self.patterns)
         deviation = torch.where(self.is_missing, 0.0, self.values - mean)
-        pull = torch.where(self.is_missing, -deviation @ precision, 0.0).unsqueeze(2)
-        deviation = deviation + torch.cholesky_solve(pull, factor[self.pattern]).squeeze(2)
+        completed = conditionals.completed(deviation, 0.0, self.pattern)
         counts = torch.bincount(self.pattern, minlength=len(self.patterns)).to(mean.dtype)
-        covariance = torch.where(both, torch.cholesky_inverse(factor), 0.0)
-        # At the conditional mean the joint density is largest; its integral over the missing cells
-        # is that of a Gaussian with precision K_mm.
-        log_integral = -2 * factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
-        num_observed = (~self.patterns).sum(dim=1).to(mean.dtype)
-        log_determinant = torch.linalg.slogdet(precision).logabsdet
-        constant = log_integral + log_determinant - num_observed * math.log(2 * math.pi)
-        squares = ((deviation @ precision) * deviation).sum(dim=1)
+        log_partition = QuadraticModel.normal(torch.zeros_like(mean), precision).log_partition
+        constant = conditionals.log_integral() - log_partition
+        squares = ((completed @ precision) * completed).sum(dim=1)
         return _Completed(
-            deviation + mean,
-            torch.einsum("p,pij->ij", counts, covariance),
-            0.5 * (constant[self.pattern] - squares),
+            completed + mean,
+            torch.einsum("p,pij->ij", counts, conditionals.covariance()),
+            constant[self.pattern] - 0.5 * squares,
         )
 
 

@@ -24,7 +24,7 @@ from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.maximise import CompleteSample, maximise
 from vnce_engine.comparators.result import ScaledTable
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.result import LinearEvidence
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -152,7 +152,7 @@ class _Judged:
             self._fit(progress)
             progress.report((number + 1) / num_rounds, number + 1, None)
         rows = torch.from_numpy(self._data.state[:, self._num_training :])
-        augmented = TruncatedGaussian(
+        augmented = QuadraticModel(
             torch.from_numpy(self._theta.precision),
             torch.from_numpy(self._theta.linear),
             rows.new_zeros(()),

@@ -11,7 +11,7 @@ from torch import Tensor
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ScaledTable
 from vnce_engine.contrastive.prepared import SMALLEST_DIAGONAL
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, is_rounding, newton_step
@@ -71,7 +71,7 @@ def maximise(
     constraints = Constraints(table.free_linear, floor, has_constant=False)
     centre = sample.centre.numpy()
     start = start.seen_from(centre)
-    augmented = TruncatedGaussian(
+    augmented = QuadraticModel(
         torch.from_numpy(start.precision), torch.from_numpy(start.linear), floor.new_zeros(())
     ).augmented()
     surrogate = Surrogate(sample, table.penalty, constraints)
@@ -89,7 +89,7 @@ def maximise(
                 report(ascent.share_done(), ascent.num_steps, float(point.value))
     except FitCancelledError:
         is_cancelled = True
-    estimate = TruncatedGaussian.from_augmented(point.augmented)
+    estimate = QuadraticModel.from_augmented(point.augmented)
     return Optimum(
         Parameters(estimate.precision.numpy(), estimate.linear.numpy()).seen_from(-centre),
         float(point.value),

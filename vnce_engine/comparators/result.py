@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.diagnostics import definiteness_warnings, diagnose
 from vnce_engine.inference.result import FitResult, LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
@@ -74,9 +74,9 @@ class ComparatorFit:
     column_change: FloatArray | None = None
     """(d,): see `FitResult.column_change`."""
 
-    def model(self) -> TruncatedGaussian:
+    def model(self) -> QuadraticModel:
         """Return K and h of the scaled columns; c is not known."""
-        return TruncatedGaussian(
+        return QuadraticModel(
             torch.from_numpy(self.precision),
             torch.from_numpy(self.linear),
             torch.tensor(math.nan, dtype=torch.float64),
@@ -86,7 +86,7 @@ class ComparatorFit:
 def present(
     fit: ComparatorFit,
     observations: Observations,
-    model: TruncatedGaussian,
+    model: QuadraticModel,
     inverse_k0: torch.Tensor,
     *,
     free_linear: bool,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vnce_engine.contrastive.gaussian_problem import standardised_columns
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 
 FloatArray = NDArray[np.float64]
 
@@ -50,13 +50,8 @@ class StandardisedTable:
         """Return a covariance (d, d) in the units of the table."""
         return covariance * torch.outer(self.scale, self.scale)
 
-    def normal_in_units(self, mean: Tensor, precision: Tensor) -> TruncatedGaussian:
+    def normal_in_units(self, mean: Tensor, precision: Tensor) -> QuadraticModel:
         """Return N(mean, precision⁻¹) as K, h and c in the units of the table."""
         inverse = 1 / self.scale
         precision = precision * torch.outer(inverse, inverse)
-        mean = self.mean_in_units(mean)
-        linear = precision @ mean
-        constant = len(mean) * torch.log(mean.new_tensor(2 * torch.pi))
-        log_determinant = torch.linalg.slogdet(precision).logabsdet
-        log_partition = 0.5 * (linear @ mean + constant - log_determinant)
-        return TruncatedGaussian(precision, linear, log_partition)
+        return QuadraticModel.normal(self.mean_in_units(mean), precision)

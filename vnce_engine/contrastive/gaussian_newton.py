@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor
 
-from vnce_engine.contrastive.gaussian_sample import GaussianSample, normalised, of_possible_spread
+from vnce_engine.contrastive.gaussian_sample import GaussianSample, of_possible_spread
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import newton_step
 from vnce_engine.optim.step_length import leaves_rounding, scaled_change
@@ -43,7 +43,7 @@ class GaussianCycles:
         """
         self._num_cycles = 0
         # Under other noise an estimated c may leave all rows told apart, and no slope to climb.
-        self.augmented = normalised(of_possible_spread(self.augmented)).augmented()
+        self.augmented = of_possible_spread(self.augmented).normalised().augmented()
         if (earlier := self._progress.checkpoint.begin_run()) is not None:
             self.augmented = earlier.augmented
             self.objective_path = list(earlier.objective_path)

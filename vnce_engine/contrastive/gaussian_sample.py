@@ -14,13 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
-from vnce_engine.distributions.gaussian import (
-    GaussianParameters,
-    half_log_determinants,
-    pattern_factors,
-)
+from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.distributions.information import statistics, upper_triangle
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
 from vnce_engine.penalties.barrier import is_positive_definite
@@ -223,28 +219,18 @@ def log_density(augmented: Tensor, values: Tensor, pattern: Tensor, patterns: Te
     return posterior.log_phi(posterior.completed(values, pattern), pattern)
 
 
-def normalised(augmented: Tensor, scale: float = 1.0) -> TruncatedGaussian:
-    """Return the density on all of R^d of that shape, its standard deviations times `scale`.
-
-    Its c is the log of the integral, whatever that of `augmented` (d + 1, d + 1) is.
-    """
-    found = GaussianParameters(augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1])
-    precision = found.precision / scale**2
-    return TruncatedGaussian(*GaussianParameters.normalised(found.mean(), precision))
-
-
-def of_possible_spread(augmented: Tensor) -> Tensor:
-    """Return A itself, or nearer to independent columns where K is nearly singular.
+def of_possible_spread(augmented: Tensor) -> QuadraticModel:
+    """Return the model of A, or one nearer to independent columns where K is nearly singular.
 
     Standardised columns have no larger variance than d in any direction. An estimate may, against
     noise that is far from the data, and is no place to go on from.
     """
     smallest = 1 / (len(augmented) - 1)
     if float(torch.linalg.eigvalsh(augmented[:-1, :-1])[0]) >= smallest:
-        return augmented
+        return QuadraticModel.from_augmented(augmented)
     # What is zero stays zero.
     identity = torch.eye(len(augmented), dtype=augmented.dtype, device=augmented.device)
-    return torch.lerp(augmented, identity, smallest)
+    return QuadraticModel.from_augmented(torch.lerp(augmented, identity, smallest))
 
 
 @dataclass(frozen=True)
@@ -254,18 +240,13 @@ class _Posterior:
     augmented: Tensor
     covariance: Tensor
     """(patterns, d, d), zero where observed."""
-    log_normaliser: Tensor
+    log_integral: Tensor
     """(patterns,): log of the integral of exp(-½ zᵀ K_mm z) over the missing cells."""
 
     @classmethod
     def of(cls, augmented: Tensor, patterns: Tensor) -> "_Posterior":
-        factor, both_missing = pattern_factors(augmented[:-1, :-1], patterns)
-        num_missing = patterns.to(factor.dtype).sum(dim=1)
-        return cls(
-            augmented,
-            torch.cholesky_inverse(factor) * both_missing,
-            0.5 * num_missing * math.log(2 * math.pi) - half_log_determinants(factor),
-        )
+        conditionals = GaussianConditionals.of(augmented[:-1, :-1], patterns)
+        return cls(augmented, conditionals.covariance(), conditionals.log_integral())
 
     def completed(self, values: Tensor, pattern: Tensor) -> Tensor:
         """Return a = (x, 1) of groups of rows (b, r, d), missing cells at their posterior mean."""
@@ -276,7 +257,7 @@ class _Posterior:
     def log_phi(self, completed: Tensor, pattern: Tensor) -> Tensor:
         """Return log phi of the observed cells (b, r): that at the mean, times the integral."""
         at_mean = -0.5 * ((completed @ self.augmented) * completed).sum(dim=2)
-        return at_mean + self.log_normaliser[pattern].unsqueeze(1)
+        return at_mean + self.log_integral[pattern].unsqueeze(1)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from vnce_engine.contrastive.objective import data_term, noise_term, vnce_object
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.patterns import Gaps
 from vnce_engine.distributions import truncated_normal
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim import bfgs
 from vnce_engine.optim.quadratic_forms import quadratic_forms
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -38,7 +38,7 @@ _WORK_PER_CELL = 100
 class PaperFit:
     """What `fit_paper` found, in the units of the observations it was given."""
 
-    model: TruncatedGaussian
+    model: QuadraticModel
     family: LogNormal
     status: FitStatus
     objective_path: tuple[float, ...]
@@ -156,7 +156,7 @@ class _Completed:
     offset: Tensor
     """- log q - log p_noise (t, k, n)"""
 
-    def log_ratio(self, model: TruncatedGaussian) -> Tensor:
+    def log_ratio(self, model: QuadraticModel) -> Tensor:
         """Return log phi - log q - log p_noise (k, t n)."""
         augmented = model.augmented()
         log_phi = [quadratic_forms(augmented, table.flatten(1)) for table in self.rows]
@@ -229,7 +229,7 @@ class _VariationalEM:
         self._data_normals, self._noise_normals = normals[:, :1], normals[:, 1:]
         self._set_family(self._alpha)
 
-    def model(self) -> TruncatedGaussian:
+    def model(self) -> QuadraticModel:
         return self._model(self._theta)
 
     def family(self) -> LogNormal:
@@ -285,15 +285,15 @@ class _VariationalEM:
 
         return self._progress.checkpoint.value(told)
 
-    def log_ratios(self, model: TruncatedGaussian) -> tuple[Tensor, Tensor]:
+    def log_ratios(self, model: QuadraticModel) -> tuple[Tensor, Tensor]:
         """Return log phi - log q - log p_noise of data (k, n) and noise rows (k, nu n)."""
         return self._data.log_ratio(model), self._noise.log_ratio(model)
 
-    def _objective(self, model: TruncatedGaussian) -> Tensor:
+    def _objective(self, model: QuadraticModel) -> Tensor:
         terms = vnce_objective(*self.log_ratios(model), NOISE_RATIO)
         return terms.total - self._penalty_of(model)
 
-    def _penalty_of(self, model: TruncatedGaussian) -> Tensor | float:
+    def _penalty_of(self, model: QuadraticModel) -> Tensor | float:
         return self._penalty(model.precision) if self._penalty is not None else 0.0
 
     def _set_family(self, alpha: Tensor) -> None:
@@ -308,7 +308,7 @@ class _VariationalEM:
     def _family(self, alpha: Tensor) -> LogNormal:
         return LogNormal.from_vector(alpha, self._num_columns)
 
-    def _model(self, theta: Tensor) -> TruncatedGaussian:
+    def _model(self, theta: Tensor) -> QuadraticModel:
         """Read theta: logs of K's diagonal, K above it row by row, h if it is free, c."""
         d = self._num_columns
         num_pairs = d * (d - 1) // 2
@@ -318,7 +318,7 @@ class _VariationalEM:
         rows, columns = torch.triu_indices(d, d, offset=1)
         upper = torch.diag(0.5 * log_diagonal.exp()).index_put((rows, columns), pairs)
         linear = linear if self._free_linear else theta.new_zeros(d)
-        return TruncatedGaussian(upper + upper.mT, linear, log_partition.squeeze(0))
+        return QuadraticModel(upper + upper.mT, linear, log_partition.squeeze(0))
 
 
 def _theta_at_noise(

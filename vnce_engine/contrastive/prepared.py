@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.surrogate import Sample, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
@@ -175,5 +175,5 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return a fit that is to go on from `start`."""
 
     @abstractmethod
-    def model(self, augmented: Tensor) -> TruncatedGaussian:
+    def model(self, augmented: Tensor) -> QuadraticModel:
         """Return the estimate in the units of the table that was given."""

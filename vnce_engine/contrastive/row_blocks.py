@@ -2,7 +2,7 @@
 
 A block holds its rows transposed, one coordinate a contiguous line, because every pass over the
 data is then a product of a small matrix with a wide one. The last line is constant 1 and carries
-the linear term and the log partition (see `TruncatedGaussian.augmented`).
+the linear term and the log partition (see `QuadraticModel.augmented`).
 """
 
 from dataclasses import dataclass, replace

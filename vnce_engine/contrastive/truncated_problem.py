@@ -18,7 +18,7 @@ from vnce_engine.contrastive.truncated_sample import (
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import Progress
 
 # Draws of each missing cell of a data row while much is still to change, and in the last cycles,
@@ -125,16 +125,16 @@ class Problem(PreparedTable[ContrastiveSample]):
             + 0.5 * math.log(2 * math.pi)
             + truncated_normal.log_mass(mu, sigma)
         ).sum()
-        model = TruncatedGaussian(torch.diag(precision), mu * precision, log_partition)
+        model = QuadraticModel(torch.diag(precision), mu * precision, log_partition)
         return self.constraints(linear).project(model.augmented())
 
     def cycles(self, start: Tensor, progress: Progress) -> Cycles:
         """Return variational EM that is to go on from `start`."""
         return Cycles(start, progress)
 
-    def model(self, augmented: Tensor) -> TruncatedGaussian:
+    def model(self, augmented: Tensor) -> QuadraticModel:
         """Return the estimate in the units of the table that was given."""
-        scaled = TruncatedGaussian.from_augmented(augmented.cpu())
+        scaled = QuadraticModel.from_augmented(augmented.cpu())
         return scaled.with_columns_scaled(self.scale.cpu())
 
 

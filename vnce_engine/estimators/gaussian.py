@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from vnce_engine.comparators.filling import Imputation, fit_filled
@@ -27,9 +26,7 @@ class _GaussianEstimator(GaussianDensity, ContrastiveEstimator):
 
     def _mean(self) -> Tensor:
         """Return K⁻¹ h (d,)."""
-        model = self._result.model
-        factor = torch.linalg.cholesky(model.precision)
-        return torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
+        return self._result.model.mean()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.cell_means import ClampedCells
-from vnce_engine.distributions.gaussian import GroupedRows
+from vnce_engine.distributions.gaussian_conditional import CompletedRows
 
 # Rows whose patterns' factors are in memory at once.
 _BLOCK_ROWS = 4096
@@ -29,25 +29,13 @@ def impute_normal(
     for start in range(0, len(filled), _BLOCK_ROWS):
         block = filled[start : start + _BLOCK_ROWS]
         deviation = torch.from_numpy(transform.forward(block)) - mean
-        mu, sigma = _given_observed(deviation, precision)
+        rows = CompletedRows.of(precision, 0.0, deviation)
         if transform is Transform.NONE:
-            means = (mean + mu).numpy()
+            means = (mean + rows.mean).numpy()
         else:
-            means = transform.mean_before(ClampedCells(mean + mu, sigma))
+            # That of an observed cell, any number, is not asked for.
+            variance = rows.conditionals.covariance().diagonal(dim1=1, dim2=2)
+            sigma = torch.where(rows.conditionals.is_missing, variance, 1.0).sqrt()[rows.pattern]
+            means = transform.mean_before(ClampedCells(mean + rows.mean, sigma))
         np.copyto(block, means, where=np.isnan(block))
     return filled
-
-
-def _given_observed(deviation: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation (n, d) of the cells of rows that are NaN where missing.
-
-    Rows are less the model's mean, and so are the means. Observed cells keep their value, and have
-    a standard deviation that means nothing.
-    """
-    rows = GroupedRows.of(deviation)
-    factor = rows.factors(precision)
-    observed = rows.observed_cells()
-    right = torch.where(torch.isnan(deviation), -observed @ precision, 0.0).unsqueeze(2)
-    mu = observed + torch.cholesky_solve(right, factor[rows.pattern]).squeeze(2)
-    spread = torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2).sqrt()
-    return mu, spread[rows.pattern]

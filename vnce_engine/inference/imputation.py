@@ -15,7 +15,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.cell_means import TruncatedCells
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.mean_field import IncompleteRows, sweep
 from vnce_engine.penalties.barrier import is_positive_definite
 
@@ -31,7 +31,7 @@ _MAX_SWEEPS = 200
 
 
 def impute(
-    model: TruncatedGaussian, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
+    model: QuadraticModel, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
 ) -> NDArray[np.float64]:
     """Return X (n, d) with every NaN replaced by its conditional mean, on X's own scale.
 
@@ -65,7 +65,7 @@ class MissingCells(NamedTuple):
     """(k, p) of the draws, adding up to 1; None where there is one distribution."""
 
 
-def _given_draws(model: TruncatedGaussian, observations: Observations) -> Iterator[MissingCells]:
+def _given_draws(model: QuadraticModel, observations: Observations) -> Iterator[MissingCells]:
     """Yield the exact conditional distributions given draws of all other missing cells, in parts.
 
     Their mean varies less than that of the draws themselves (Rao-Blackwell).
@@ -105,7 +105,7 @@ def _given_draws(model: TruncatedGaussian, observations: Observations) -> Iterat
 
 
 def missing_cells(
-    model: TruncatedGaussian, observations: Observations, ceiling: Tensor
+    model: QuadraticModel, observations: Observations, ceiling: Tensor
 ) -> Iterator[MissingCells]:
     """Yield q, the mean-field approximation given the observed cells of each row, in parts."""
     scale = model.precision.diagonal().rsqrt()

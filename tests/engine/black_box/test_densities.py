@@ -16,7 +16,7 @@ from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.distributions.gaussian import (
     Gaussian,
     GaussianConditional,
-    GaussianParameters,
+    QuadraticModel,
 )
 
 COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 1.5, 0.2], [-0.3, 0.2, 0.8]])
@@ -25,7 +25,7 @@ NAN = math.nan
 ROWS = torch.tensor(
     [[0.3, NAN, 1.0], [NAN, NAN, 2.5], [0.1, -2.0, 1.5], [1.3, NAN, 2.0]], dtype=torch.float64
 )
-THETA = GaussianParameters.normalised(
+THETA = QuadraticModel.normal(
     torch.from_numpy(MEAN), torch.linalg.inv(torch.from_numpy(COVARIANCE))
 ).packed()
 FULL = torch.tensor([[0.3, -0.2], [1.0, 0.5]], dtype=torch.float64)
@@ -155,7 +155,7 @@ def test_draws_from_the_gaussian_posterior_all_weigh_phi_of_the_observed_cells()
 
 
 def test_parameters_of_the_gaussian_survive_packing() -> None:
-    parameters = GaussianParameters.unpack(THETA, 3)
+    parameters = QuadraticModel.unpack(THETA, 3)
     torch.testing.assert_close(parameters.packed(), THETA, rtol=0, atol=0)
     assert (parameters.precision == parameters.precision.mT).all()
 

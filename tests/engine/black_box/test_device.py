@@ -19,7 +19,8 @@ from vnce_engine.black_box.minibatch_fit import fit_by_adam
 from vnce_engine.black_box.network_family import NetworkFamily
 from vnce_engine.black_box.overlap import noise_overlap
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianVNCE
 from vnce_engine.experiments.product_latent import ProductLatent
 from vnce_engine.penalties.penalty import PenaltyKind
@@ -133,7 +134,7 @@ def test_every_fit_is_the_same_on_another_device(
 
 
 def test_missing_cells_are_latent_on_another_device_too(device: Any) -> None:
-    start = GaussianParameters.normalised(torch.zeros(2).double(), torch.eye(2).double())
+    start = QuadraticModel.normal(torch.zeros(2).double(), torch.eye(2).double())
     theta = start.packed().tolist()
     here, there = (
         fits.fit_by_variational_em(
@@ -152,7 +153,7 @@ def test_missing_cells_are_latent_on_another_device_too(device: Any) -> None:
 
 
 def test_the_marginal_of_incomplete_rows_is_the_same_on_another_device(device: Any) -> None:
-    theta = GaussianParameters.normalised(torch.ones(2).double(), 2 * torch.eye(2).double())
+    theta = QuadraticModel.normal(torch.ones(2).double(), 2 * torch.eye(2).double())
     u = torch.from_numpy(np.asarray(with_gaps()))
     here = Gaussian(2).log_marginal(theta.packed(), u)
     there = Gaussian(2).log_marginal(theta.packed().to(device), u.to(device))

@@ -12,7 +12,8 @@ from vnce_engine.black_box import fits
 from vnce_engine.black_box.affine_normal import AffineNormal
 from vnce_engine.black_box.contrast import Contrast, Rows
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
-from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.reports import FitStatus
 
 NU = 5.0
@@ -124,7 +125,7 @@ def test_missing_cells_are_latents_of_a_model_of_complete_rows(generator: torch.
         X.numpy(), noise, latent_width=2, nu=NU, num_draws=k, generator=generator
     )
     model, posterior = Gaussian(2), GaussianConditional(2)
-    start = GaussianParameters.normalised(X.nanmean(dim=0), torch.eye(2).double()).packed().numpy()
+    start = QuadraticModel.normal(X.nanmean(dim=0), torch.eye(2).double()).packed().numpy()
     em = fits.fit_by_exact_em(model, posterior, contrast, start)
     nce = fits.fit_nce(model.log_marginal, contrast, start)
     assert em.status is nce.status is FitStatus.CONVERGED
@@ -173,7 +174,7 @@ def test_a_climb_that_ends_short_as_parameters_differ_in_size_has_not_converged(
     noise = GaussianNoise.fit_columns(torch.from_numpy(X))
     contrast = Contrast.draw(X, noise, latent_width=3, nu=NU, num_draws=2, generator=generator)
     mean, variance = torch.from_numpy(X.mean(axis=0)), torch.from_numpy(X.var(axis=0))
-    start = GaussianParameters.normalised(mean, torch.diag(1 / variance))
+    start = QuadraticModel.normal(mean, torch.diag(1 / variance))
     fit = fits.fit_nce(Gaussian(3).log_marginal, contrast, start.packed().numpy())
     assert fit.status is status
     assert ("units in which they are about 1" in fit.message) == (status is not FitStatus.CONVERGED)

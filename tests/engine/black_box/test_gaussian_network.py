@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import Tensor
 
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import ring_precision
@@ -52,13 +53,13 @@ def errors_of_likelihood(X: FloatArray, mean: FloatArray, K: FloatArray) -> Floa
     c is not free in the likelihood: it is the log of the integral, given K and h.
     """
     x = torch.from_numpy((X - MEAN) / UNITS)
-    at = GaussianParameters.normalised(
+    at = QuadraticModel.normal(
         torch.from_numpy((mean - MEAN) / UNITS), torch.from_numpy(K * np.outer(UNITS, UNITS))
     ).packed()[:-1]
 
     def log_likelihood(free: Tensor) -> Tensor:
-        parameters = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), 3)
-        normaliser = GaussianParameters.normalised(
+        parameters = QuadraticModel.unpack(torch.cat([free, free.new_zeros(1)]), 3)
+        normaliser = QuadraticModel.normal(
             torch.linalg.solve(parameters.precision, parameters.linear), parameters.precision
         ).log_partition
         theta = torch.cat([free, normaliser.reshape(1)])

@@ -13,7 +13,8 @@ from vnce_engine.contrastive.gaussian_problem import GaussianProblem
 from vnce_engine.contrastive.gaussian_sample import log_density
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.checkpoint import Checkpoint
@@ -116,16 +117,16 @@ def ridge_likelihood(X: FloatArray, penalty: Penalty, factor: float) -> tuple[Te
     x, d = torch.from_numpy(X), X.shape[1]
 
     def log_likelihood(free: Tensor) -> Tensor:
-        given = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), d)
+        given = QuadraticModel.unpack(torch.cat([free, free.new_zeros(1)]), d)
         mean = torch.linalg.solve(given.precision, given.linear)
-        c = GaussianParameters.normalised(mean, given.precision).log_partition
+        c = QuadraticModel.normal(mean, given.precision).log_partition
         return Gaussian(d).log_marginal(torch.cat([free, c.reshape(1)]), x).mean()
 
     def loss(free: Tensor) -> Tensor:
-        K = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), d).precision
+        K = QuadraticModel.unpack(torch.cat([free, free.new_zeros(1)]), d).precision
         return factor * penalty.value(K) - log_likelihood(free)
 
-    start = GaussianParameters.normalised(torch.zeros(d).double(), torch.eye(d).double())
+    start = QuadraticModel.normal(torch.zeros(d).double(), torch.eye(d).double())
     free = start.packed()[:-1]
     for _ in range(50):
         hessian = torch.autograd.functional.hessian(loss, free)
@@ -171,7 +172,7 @@ def test_under_a_ridge_it_is_penalised_likelihood_up_to_the_error_of_the_noise(
     ).fit(X)
     assert fitted.converged_
     K, h = torch.from_numpy(fitted.precision_), torch.from_numpy(fitted.linear_)
-    found = GaussianParameters(K, h, torch.zeros(())).packed()[:-1]
+    found = QuadraticModel(K, h, torch.zeros(())).packed()[:-1]
     score = (found - expected) / (errors / np.sqrt(nu * len(X)))
     assert (score.abs() < 5).all(), score
     # The ridge matters here: without it likelihood is elsewhere.

@@ -6,7 +6,7 @@ from scipy.stats import truncnorm
 
 from vnce_engine import TruncatedGaussianPseudoLikelihood
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import Progress
 
 SILENT = Progress(None)
@@ -14,7 +14,7 @@ SILENT = Progress(None)
 
 def augmented(precision, linear):
     zero = torch.zeros((), dtype=torch.float64)
-    return TruncatedGaussian(torch.tensor(precision), torch.tensor(linear), zero).augmented()
+    return QuadraticModel(torch.tensor(precision), torch.tensor(linear), zero).augmented()
 
 
 def no_centre(columns):

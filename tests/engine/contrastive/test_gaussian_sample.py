@@ -9,7 +9,8 @@ from vnce_engine.contrastive.gaussian_problem import GaussianProblem
 from vnce_engine.contrastive.gaussian_sample import GaussianSample, log_density
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
@@ -49,7 +50,7 @@ def objective(made: Surrogate, augmented: Tensor) -> Tensor:
     sample = made.sample
     assert isinstance(sample, GaussianSample)
     K, h, c = augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1]
-    theta = GaussianParameters(K, h, c).packed()
+    theta = QuadraticModel(K, h, c).packed()
     u = torch.where(sample.patterns[sample.pattern].unsqueeze(1), torch.nan, sample.values)
     log_ratio = Gaussian(3).log_marginal(theta, u.flatten(0, 1)).view_as(sample.log_noise)
     log_ratio = log_ratio - sample.log_noise

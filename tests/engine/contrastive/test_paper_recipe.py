@@ -8,7 +8,7 @@ from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.contrastive.paper_recipe import MAX_ITERATIONS, NOISE_RATIO, NUM_DRAWS, fit_paper
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.metrics import edge_roc
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import (
@@ -85,7 +85,7 @@ def test_a_complete_table_converges_to_a_maximum_of_the_nce_objective():
 def test_the_model_is_symmetric_with_a_positive_diagonal_and_no_linear_term(incomplete):
     result = fit(incomplete)
 
-    assert isinstance(result.model, TruncatedGaussian)
+    assert isinstance(result.model, QuadraticModel)
     assert torch.equal(result.model.precision, result.model.precision.mT)
     assert (result.model.precision.diagonal() > 0).all()
     assert (result.model.linear == 0).all()

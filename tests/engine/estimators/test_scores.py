@@ -15,7 +15,7 @@ from vnce_engine import (
     TruncatedGaussianScoreMatching,
     TruncatedGaussianVNCE,
 )
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.scores import likelihood_score, predictive_score
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -26,9 +26,9 @@ from vnce_engine.simulate import (
 FAR = torch.full((6,), torch.inf, dtype=torch.float64)
 
 
-def model_of(precision: np.ndarray, linear: np.ndarray | None = None) -> TruncatedGaussian:
+def model_of(precision: np.ndarray, linear: np.ndarray | None = None) -> QuadraticModel:
     h = np.zeros(len(precision)) if linear is None else linear
-    return TruncatedGaussian(torch.from_numpy(precision), torch.from_numpy(h), torch.tensor(0.0))
+    return QuadraticModel(torch.from_numpy(precision), torch.from_numpy(h), torch.tensor(0.0))
 
 
 def held_out(fraction: float, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ import torch
 import vnce_engine
 from vnce_engine import TruncatedGaussianScoreMatching, TruncatedGaussianVNCE
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.advice import _ADVICE, Advice, Dependence, strong_dependence
 from vnce_engine.inference.diagnostics import grid_end_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult, PenaltyStep
@@ -88,7 +88,7 @@ def result(
 ) -> FitResult:
     eye = torch.eye(2, dtype=torch.float64)
     return FitResult(
-        model=TruncatedGaussian(eye, eye[0], eye[0, 0]),
+        model=QuadraticModel(eye, eye[0], eye[0, 0]),
         status=status,
         message=message,
         objective_path=(),
