@@ -3,10 +3,12 @@
 from copy import copy
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from vnce_engine.comparators.exponential import Moments, Parameters
-from vnce_engine.distributions.gibbs import conditional_means, standard_draws, sweep
+from vnce_engine.distributions.gibbs import standard_draws, sweep
+from vnce_engine.distributions.truncated_normal import fast_mean
 
 FloatArray = NDArray[np.float64]
 
@@ -114,7 +116,7 @@ class ModelChains:
         state, precision = self.state, parameters.precision
         variance = 1 / np.diagonal(precision)[:, np.newaxis]
         mu = state + variance * (parameters.linear[:, np.newaxis] - precision @ state)
-        means = conditional_means(mu, np.sqrt(variance))
+        means = fast_mean(torch.from_numpy(mu), torch.from_numpy(np.sqrt(variance))).numpy()
         deviations = means - centre
         cross = deviations @ (state - centre).T / state.shape[1]
         second = 0.5 * (cross + cross.T)

@@ -335,12 +335,7 @@ def _theta_at_noise(
         )
     d = mu.shape[0]
     linear = mu / sigma.square()
-    log_integral = (
-        truncated_normal.log_mass(mu, sigma)
-        + 0.5 * math.log(2 * math.pi)
-        + sigma.log()
-        + 0.5 * (mu / sigma).square()
-    )
+    log_integral = truncated_normal.log_integral(mu, sigma)
     pairs = mu.new_zeros(d * (d - 1) // 2)
     return torch.cat(
         [-2 * sigma.log(), pairs, linear if free_linear else linear[:0], log_integral.sum()[None]]

@@ -1,6 +1,5 @@
 """A table made ready for fitting: scaled columns, noise, the contrastive sample."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -119,12 +118,7 @@ class Problem(PreparedTable[ContrastiveSample]):
             # The half-normal with the mean square of each column.
             mu, sigma = torch.zeros_like(self.scale), torch.ones_like(self.scale)
         precision = sigma**-2
-        log_partition = (
-            0.5 * mu.square() * precision
-            + torch.log(sigma)
-            + 0.5 * math.log(2 * math.pi)
-            + truncated_normal.log_mass(mu, sigma)
-        ).sum()
+        log_partition = truncated_normal.log_integral(mu, sigma).sum()
         model = QuadraticModel(torch.diag(precision), mu * precision, log_partition)
         return self.constraints(linear).project(model.augmented())
 
@@ -177,10 +171,3 @@ def inverse_k0(scaled: Observations, linear: str) -> Tensor:
     if linear == "zero":
         return scaled.values.new_ones(scaled.num_columns)
     return scaled.moments()[1]
-
-
-def num_parameters(num_columns: int, num_edges: int | None = None) -> int:
-    """Return the number of entries of K, h and c; of a graph's if its edges are counted."""
-    if num_edges is None:
-        num_edges = num_columns * (num_columns - 1) // 2
-    return num_edges + 2 * num_columns + 1

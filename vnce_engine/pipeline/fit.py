@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import PreparedTable, RowSampleT
-from vnce_engine.contrastive.truncated_problem import Problem, num_parameters
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.canonical import canonical_order
 from vnce_engine.data.far_columns import lowered
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.inference.diagnostics import (
     choice_warnings,
     diagnose_contrastive,

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vnce_engine.contrastive.prepared import Fit, RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
 from vnce_engine.distributions.information import to_matrix, to_slope, upper_triangle
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import newton_step
 from vnce_engine.optim.surrogate import Surrogate

@@ -8,7 +8,7 @@ from typing import assert_never
 import torch
 
 from vnce_engine.contrastive.prepared import RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.penalties.penalty import REFERENCE_ROWS, PenaltyKind, weakest_safe_strength
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection.cross_validation import MOST_PARAMETERS

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.inference.result import LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from vnce_engine.contrastive.gaussian_problem import GaussianProblem
-from vnce_engine.contrastive.truncated_problem import Problem, num_parameters
+from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.contrastive.truncated_sample import noise_points
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
