@@ -6,7 +6,6 @@ completed table; the estimate is the average over rounds (stochastic EM; Celeux 
 
 import math
 from collections.abc import Callable
-from enum import StrEnum
 
 import numpy as np
 import torch
@@ -33,18 +32,9 @@ _BURN_IN = 10
 _SWEEPS = 3
 
 
-class Completion(StrEnum):
-    """What is done with missing cells."""
-
-    GIBBS = "gibbs"
-    MEAN = "mean"
-    ZERO = "zero"
-    DROP = "drop"
-
-
 def fit_completed(
     table: ScaledTable,
-    completion: Completion,
+    imputation: Imputation | None,
     fit: CompleteFit,
     *,
     max_rounds: int,
@@ -53,12 +43,13 @@ def fit_completed(
 ) -> ComparatorFit:
     """Return the estimate by `fit` of a table with holes; `objective_path` has its maxima.
 
-    With Gibbs draws it converges when no column's mean imputed value, averaged over rounds, moves
-    by more than `tolerance` root mean squares of the column in a round.
+    Without an `imputation` missing cells are drawn from the model by Gibbs sweeps. Then it converges
+    when no column's mean imputed value, averaged over rounds, moves by more than `tolerance` root
+    mean squares of the column in a round.
     """
-    if completion is Completion.GIBBS and np.isnan(table.X).any():
+    if imputation is None and np.isnan(table.X).any():
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
-    rows = table.X.T if completion is Completion.GIBBS else filled(table.X, completion).T
+    rows = table.X.T if imputation is None else filled(table.X, imputation).T
     start = Parameters.independent(np.ones(len(rows)))
     optimum = Optimum(start, math.nan, math.nan, is_converged=False)
     try:
@@ -78,9 +69,9 @@ def fit_completed(
     )
 
 
-def filled(X: FloatArray, completion: Completion) -> FloatArray:
+def filled(X: FloatArray, imputation: Imputation) -> FloatArray:
     """Return a table (n, d) without holes, or its complete rows; fixed fills draw nothing."""
-    complete = fill(Observations.from_array(X), Imputation(completion), torch.Generator())
+    complete = fill(Observations.from_array(X), imputation, torch.Generator())
     rows: FloatArray = complete.values.numpy()
     return rows
 

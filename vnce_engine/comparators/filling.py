@@ -7,14 +7,15 @@ from typing import assert_never
 
 import torch
 
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.data.observations import MIN_ROWS, Observations
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.inference.result import FitResult
 from vnce_engine.runtime.reports import FitWarning
 
 
 class Imputation(StrEnum):
-    """What NCE does with missing cells, as it has no place for them."""
+    """What is put in place of missing cells where a fit has none for them."""
 
     MEAN = "mean"
     ZERO = "zero"
@@ -37,7 +38,7 @@ def fill(
             filling = torch.zeros_like(values)
         case Imputation.NOISE:
             noise = ProductTruncatedNormal.fit(observations)
-            filling = noise.sample(random_uniforms(values.shape[0], values.shape[1], generator))
+            filling = noise.sample(open_uniforms((values.shape[0], values.shape[1]), generator))
         case Imputation.DROP:
             return complete_rows(observations)
         case _:

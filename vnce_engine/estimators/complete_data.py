@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.comparators.completion import Completion, filled, fit_completed
+from vnce_engine.comparators.completion import filled, fit_completed
 from vnce_engine.comparators.exponential import Parameters
-from vnce_engine.comparators.filling import complete_rows, not_modelled
+from vnce_engine.comparators.filling import Imputation, complete_rows, not_modelled
 from vnce_engine.comparators.linear_choice import JudgedSample
 from vnce_engine.comparators.maximise import CompleteSample, Optimum, Report, maximise
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
@@ -28,6 +28,7 @@ from vnce_engine.runtime.reports import FitStatus, FitWarning
 FloatArray = NDArray[np.float64]
 
 _MAX_ROUNDS = 100
+_IMPUTATIONS = ("gibbs", Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 _MESSAGES = {
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
     FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
@@ -51,9 +52,13 @@ class _CompletedEstimator(ComparatorEstimator):
     def _penalty_kinds(self) -> tuple[str, ...]:
         return tuple(PenaltyKind)
 
+    def _fixed_imputation(self) -> Imputation | None:
+        """Return what is put in place of missing cells; None where they are drawn."""
+        return None if self.imputation == "gibbs" else Imputation(self.imputation)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("imputation", self.imputation, tuple(Completion))
+        check_choice("imputation", self.imputation, _IMPUTATIONS)
         if self.max_iter is not None:
             check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
@@ -68,7 +73,7 @@ class _CompletedEstimator(ComparatorEstimator):
 
         return fit_completed(
             table,
-            Completion(self.imputation),
+            self._fixed_imputation(),
             fit,
             max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
             tolerance=self.tol,
@@ -76,13 +81,12 @@ class _CompletedEstimator(ComparatorEstimator):
         )
 
     def _filled(self, X: FloatArray) -> FloatArray:
-        if self.imputation in (Completion.MEAN, Completion.ZERO):
-            return filled(X, Completion(self.imputation))
-        return X
+        imputation = self._fixed_imputation()
+        return X if imputation in (None, Imputation.DROP) else filled(X, imputation)
 
     def _fitted_rows(self, observations: Observations) -> Observations:
         # A strength counts for so many rows as there are, and k0 is theirs.
-        if Completion(self.imputation) is Completion.DROP:
+        if self._fixed_imputation() is Imputation.DROP:
             return complete_rows(observations)
         return observations
 
@@ -90,7 +94,7 @@ class _CompletedEstimator(ComparatorEstimator):
         return _MESSAGES[status]
 
     def _missing_warning(self, num_missing: int) -> FitWarning:
-        if Completion(self.imputation) is Completion.GIBBS:
+        if self._fixed_imputation() is None:
             return super()._missing_warning(num_missing)
         return not_modelled(self.imputation, num_missing)
 
