@@ -23,9 +23,9 @@ from vnce_engine.black_box.contrast import (
     log_ratio,
     vnce_terms,
 )
-from vnce_engine.black_box.objectives import data_term, elbo, log_weight
+from vnce_engine.black_box.objectives import elbo, log_weight
 from vnce_engine.black_box.protocols import UnnormalisedModel, VariationalFamily
-from vnce_engine.contrastive.objective import vnce_objective
+from vnce_engine.contrastive.objective import data_term, vnce_objective
 from vnce_engine.optim.bfgs import minimise
 from vnce_engine.runtime.checks import as_array, check_count, check_range, shown
 from vnce_engine.runtime.progress import OnStep

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.log_normal import LogNormal
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.objective import data_term, noise_term, vnce_objective
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.patterns import Gaps
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.optim import bfgs
 from vnce_engine.optim.quadratic_forms import quadratic_forms
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -182,7 +183,7 @@ class _VariationalEM:
         self._progress = progress
         num_rows, num_columns = observations.values.shape
         self._work = _WORK_PER_CELL * NOISE_RATIO * NUM_DRAWS * num_rows * num_columns
-        uniforms = random_uniforms(NOISE_RATIO * num_rows, num_columns, generator)
+        uniforms = open_uniforms((NOISE_RATIO * num_rows, num_columns), generator)
         noise_rows = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
         observed = observations.observed
         self._gaps = Gaps.of(observed)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from vnce_engine.contrastive.objective import DATA, NOISE
 from vnce_engine.optim.symmetric_products import quadratics
 from vnce_engine.runtime.arena import Arena
 
@@ -114,6 +115,11 @@ class Block:
             log_ratio_offset=kept(self.log_ratio_offset),
             draw_weight=kept(self.draw_weight),
         )
+
+    @property
+    def sign(self) -> float:
+        """The sign of its rows' class in the objective."""
+        return NOISE if self.is_noise else DATA
 
     @property
     def uniforms(self) -> Tensor:

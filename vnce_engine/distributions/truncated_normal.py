@@ -46,12 +46,8 @@ def log_mass(mu: Tensor, sigma: Tensor) -> Tensor:
 
 def log_integral(mu: Tensor, sigma: Tensor) -> Tensor:
     """Return the log of the integral of exp(-½ x² / sigma² + mu x / sigma²) over [0, inf)."""
-    return (
-        log_mass(mu, sigma)
-        + 0.5 * math.log(2 * math.pi)
-        + sigma.log()
-        + 0.5 * (mu / sigma).square()
-    )
+    relative = log_mass(mu, sigma) + 0.5 * math.log(2 * math.pi) + sigma.log()
+    return relative + 0.5 * (mu / sigma).square()
 
 
 def log_prob(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
@@ -94,7 +90,7 @@ def fast_mean(mu: Tensor, sigma: Tensor) -> Tensor:
     scaled_alpha = -math.sqrt(0.5) * mu / sigma
     if not bool((scaled_alpha <= math.sqrt(0.5) * TAIL_ALPHA).all()):
         return moments(mu, sigma)[0]
-    inverse_mills = torch.exp(-scaled_alpha.square()) / erfc(scaled_alpha)
+    inverse_mills: Tensor = torch.exp(-scaled_alpha.square()) / erfc(scaled_alpha)
     return (mu + sigma * math.sqrt(2 / math.pi) * inverse_mills).clamp(min=0)
 
 

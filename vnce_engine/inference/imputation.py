@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.contrastive.noise import sobol_stream
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.data.observations import Observations
@@ -16,6 +15,7 @@ from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.cell_means import TruncatedCells
 from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.uniforms import sobol_stream
 from vnce_engine.inference.mean_field import IncompleteRows, sweep
 from vnce_engine.penalties.barrier import is_positive_definite
 

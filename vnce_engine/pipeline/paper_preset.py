@@ -1,12 +1,12 @@
 """`preset="paper"`: the paper's recipe behind the interface of `fit`."""
 
-import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.objective import effective_share, noise_probability
 from vnce_engine.contrastive.paper_recipe import NOISE_RATIO, PaperFit, fit_paper
 from vnce_engine.contrastive.truncated_problem import inverse_k0, scaled_columns
 from vnce_engine.data.observations import Observations
@@ -85,17 +85,17 @@ def fit_by_papers_recipe(
 def _diagnose(
     observations: Observations, scaled: Observations, fit: PaperFit, scaling: Tensor
 ) -> Diagnostics:
-    num_draws = fit.log_ratio_data.shape[0]
-    weights = torch.softmax(fit.log_ratio_data[:, ~scaled.observed.all(dim=1)], dim=0)
+    log_ratio, is_incomplete = fit.log_ratio_data, ~scaled.observed.all(dim=1)
+    has_draws = len(log_ratio) > 1
     return diagnose(
         observations,
         fit.model.precision,
         scaling,
         gradient_norm=fit.gradient_norm,
-        wrong=torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0),
-        effective_sample_size=float((1 / (num_draws * weights.square().sum(dim=0))).mean())
-        if num_draws > 1
-        else None,
-        num_draws=num_draws,
+        wrong=noise_probability(log_ratio, NOISE_RATIO).mean(dim=0),
+        effective_sample_size=(
+            float(effective_share(log_ratio[:, is_incomplete]).mean()) if has_draws else None
+        ),
+        num_draws=len(log_ratio),
         noise_ratio=NOISE_RATIO,
     )

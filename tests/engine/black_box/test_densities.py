@@ -12,12 +12,12 @@ from torch import Tensor
 from vnce_engine.black_box.affine_normal import AffineNormal
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
 from vnce_engine.black_box.network_family import NetworkFamily
-from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.distributions.gaussian import (
     Gaussian,
     GaussianConditional,
     QuadraticModel,
 )
+from vnce_engine.distributions.uniforms import open_uniforms
 
 COVARIANCE = np.array([[1.0, 0.6, -0.3], [0.6, 1.5, 0.2], [-0.3, 0.2, 0.8]])
 MEAN = np.array([0.5, -1.0, 2.0])

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
-from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.black_box.overlap import Overlap, noise_overlap
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.distributions.gaussian import Gaussian
 from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.uniforms import open_uniforms
 
 
 @pytest.mark.parametrize(
