@@ -43,9 +43,9 @@ def fit_completed(
 ) -> ComparatorFit:
     """Return the estimate by `fit` of a table with holes; `objective_path` has its maxima.
 
-    Without an `imputation` missing cells are drawn from the model by Gibbs sweeps. Then it converges
-    when no column's mean imputed value, averaged over rounds, moves by more than `tolerance` root
-    mean squares of the column in a round.
+    Without an `imputation` missing cells are drawn from the model by Gibbs sweeps. Such a fit has
+    converged when no column's mean imputed value, averaged over rounds, moves by more than
+    `tolerance` root mean squares of the column in a round.
     """
     if imputation is None and np.isnan(table.X).any():
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
@@ -61,8 +61,7 @@ def fit_completed(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=optimum.theta.precision,
-        linear=optimum.theta.linear,
+        theta=optimum.theta,
         status=status,
         objective_path=() if math.isnan(optimum.gradient_norm) else (optimum.value,),
         gradient_norm=optimum.gradient_norm,
@@ -93,8 +92,7 @@ def _fit_with_draws(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=rounds.estimate().precision,
-        linear=rounds.estimate().linear,
+        theta=rounds.estimate(),
         status=status,
         objective_path=tuple(rounds.path),
         gradient_norm=rounds.gradient_norm,

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+from vnce_engine.distributions.quadratic import QuadraticModel
 
 FloatArray = NDArray[np.float64]
 
@@ -36,6 +39,17 @@ class Parameters:
             np.mean([theta.precision for theta in parameters], axis=0),
             np.mean([theta.linear for theta in parameters], axis=0),
         )
+
+    @classmethod
+    def of(cls, model: QuadraticModel) -> "Parameters":
+        """Return a model's."""
+        return cls(model.precision.numpy(), model.linear.numpy())
+
+    def model(self, log_partition: float = 0.0) -> QuadraticModel:
+        """Return the model with these parameters and that c."""
+        precision = torch.from_numpy(self.precision)
+        linear = torch.from_numpy(self.linear)
+        return QuadraticModel(precision, linear, linear.new_tensor(log_partition))
 
     def is_finite(self) -> bool:
         """Return whether all entries are numbers."""

@@ -24,7 +24,6 @@ from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.maximise import CompleteSample, maximise
 from vnce_engine.comparators.result import ScaledTable
-from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.result import LinearEvidence
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -152,12 +151,7 @@ class _Judged:
             self._fit(progress)
             progress.report((number + 1) / num_rounds, number + 1, None)
         rows = torch.from_numpy(self._data.state[:, self._num_training :])
-        augmented = QuadraticModel(
-            torch.from_numpy(self._theta.precision),
-            torch.from_numpy(self._theta.linear),
-            rows.new_zeros(()),
-        ).augmented()
-        cells = self._sample(rows).cell_values(augmented)
+        cells = self._sample(rows).cell_values(self._theta.model().augmented())
         counted = torch.where(self._observed[:, self._num_training :], cells, 0.0)
         values: FloatArray = counted.sum(dim=0).numpy()
         return values

@@ -15,7 +15,7 @@ from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, is_rounding, newton_step
-from vnce_engine.optim.step_length import leaves_rounding, scaled_change, standard_errors
+from vnce_engine.optim.step_length import leaves_rounding, length_in_standard_errors, scaled_change
 from vnce_engine.optim.surrogate import Sample, Surrogate, SurrogatePoint
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 
@@ -70,10 +70,7 @@ def maximise(
     floor = SMALLEST_DIAGONAL / table.penalty.inverse_k0
     constraints = Constraints(table.free_linear, floor, has_constant=False)
     centre = sample.centre.numpy()
-    start = start.seen_from(centre)
-    augmented = QuadraticModel(
-        torch.from_numpy(start.precision), torch.from_numpy(start.linear), floor.new_zeros(())
-    ).augmented()
+    augmented = start.seen_from(centre).model().augmented()
     surrogate = Surrogate(sample, table.penalty, constraints)
     ascent = _Ascent(constraints.project(augmented))
     end_step = progress.checkpoint.begin_loop(ascent)
@@ -91,7 +88,7 @@ def maximise(
         is_cancelled = True
     estimate = QuadraticModel.from_augmented(point.augmented)
     return Optimum(
-        Parameters(estimate.precision.numpy(), estimate.linear.numpy()).seen_from(-centre),
+        Parameters.of(estimate).seen_from(-centre),
         float(point.value),
         float(torch.linalg.norm(point.gradient * point.is_free())),
         ascent.is_over and math.isfinite(point.value),
@@ -115,7 +112,7 @@ def _step(point: SurrogatePoint, progress: Progress) -> NewtonStep:
 def _way(step: NewtonStep, start: SurrogatePoint) -> float:
     """Return how many times as long a step, or what it leaves, is as the last one may be."""
     if not start.surrogate.penalty.is_nonsmooth:
-        return standard_errors(step) / _LAST_STEP
+        return length_in_standard_errors(step) / _LAST_STEP
     image = step.point.augmented
     parts = (image - start.augmented, step.remaining)
     return max(scaled_change(part, image) for part in parts) / _LAST_CHANGE

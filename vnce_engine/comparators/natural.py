@@ -97,10 +97,8 @@ def fit_by_natural_gradient(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     finite = [gain for gain in ascent.path if math.isfinite(gain)]
-    theta = ascent.estimate()
     return ComparatorFit(
-        precision=theta.precision,
-        linear=theta.linear,
+        theta=ascent.estimate(),
         status=status,
         objective_path=tuple(finite),
         objective_name="half squared gradient",

@@ -1,12 +1,12 @@
 """What a comparator is given and ends with, and how that becomes the result all estimators have."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.diagnostics import definiteness_warnings, diagnose
@@ -58,10 +58,7 @@ class Shrinkage:
 class ComparatorFit:
     """An estimate in scaled columns."""
 
-    precision: FloatArray
-    """K (d, d)"""
-    linear: FloatArray
-    """h (d,)"""
+    theta: Parameters
     status: FitStatus
     objective_path: tuple[float, ...]
     gradient_norm: float
@@ -73,14 +70,6 @@ class ComparatorFit:
     warnings: tuple[FitWarning, ...] = ()
     column_change: FloatArray | None = None
     """(d,): see `FitResult.column_change`."""
-
-    def model(self) -> QuadraticModel:
-        """Return K and h of the scaled columns; c is not known."""
-        return QuadraticModel(
-            torch.from_numpy(self.precision),
-            torch.from_numpy(self.linear),
-            torch.tensor(math.nan, dtype=torch.float64),
-        )
 
 
 def present(
@@ -101,7 +90,7 @@ def present(
     """
     diagnostics = diagnose(
         observations,
-        torch.from_numpy(fit.precision),
+        torch.from_numpy(fit.theta.precision),
         inverse_k0,
         gradient_norm=fit.gradient_norm,
         num_draws=fit.num_draws,

@@ -168,8 +168,7 @@ def fit_by_stochastic_gradient(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=ascent.theta.precision,
-        linear=ascent.theta.linear,
+        theta=ascent.theta,
         status=status,
         objective_path=tuple(path),
         objective_name="squared gradient",

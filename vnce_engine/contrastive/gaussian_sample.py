@@ -104,9 +104,8 @@ class GaussianSample:
             patterns.append(self.pattern[rows])
         return GaussianCurvature(parts, penalty, is_free, patterns, posterior.covariance)
 
-    def completed(self, augmented: Tensor) -> "GaussianSample":
-        """Return this sample, in which missing cells are integrated out and none is drawn."""
-        return self
+    def redraw(self, augmented: Tensor) -> None:
+        """Do nothing: missing cells are integrated out and none is drawn."""
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of the objective (num_rows,), 0 where it is not in here."""

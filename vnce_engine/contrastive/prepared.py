@@ -34,8 +34,8 @@ class RowSample(Sample, Protocol):
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
 
-    def completed(self, augmented: Tensor) -> Self:
-        """Return this sample, its missing cells drawn anew under `augmented` if they are drawn."""
+    def redraw(self, augmented: Tensor) -> None:
+        """Draw missing cells anew under `augmented`, in place of the draws so far, if any are."""
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each row's share of the objective, (num_rows,): 0 for rows of other samples.

@@ -115,11 +115,10 @@ class ContrastiveSample:
         shares = [_effective_share(block) for block in self.data if block.num_draws > 1]
         return float(torch.cat(shares).mean()) if shares else None
 
-    def completed(self, augmented: Tensor) -> "ContrastiveSample":
-        """Return this sample, its missing cells drawn anew under `augmented`."""
+    def redraw(self, augmented: Tensor) -> None:
+        """Draw missing cells anew under `augmented`, in place of the draws so far."""
         for block in self.blocks:
             complete(block, augmented)
-        return self
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of J_NCE with its noise rows', the draws as they are.

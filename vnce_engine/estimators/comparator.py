@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.linear_choice import (
     JudgedSample,
     Trial,
@@ -112,7 +113,7 @@ class ComparatorEstimator(NetworkEstimator):
         return present(
             fit,
             observations,
-            fit.model().with_columns_scaled(scale),
+            fit.theta.model(math.nan).with_columns_scaled(scale),
             penalty.inverse_k0,
             free_linear=table.free_linear,
             message=self._message(fit.status),
@@ -172,4 +173,4 @@ class ComparatorEstimator(NetworkEstimator):
 def _cancelled(X: FloatArray) -> ComparatorFit:
     """Return independent columns, as a fit that was cancelled before it began."""
     d = X.shape[1]
-    return ComparatorFit(np.eye(d), np.zeros(d), FitStatus.CANCELLED, (), math.nan)
+    return ComparatorFit(Parameters.independent(np.ones(d)), FitStatus.CANCELLED, (), math.nan)

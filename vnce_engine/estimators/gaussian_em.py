@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.gaussian_em import GaussianFit, fit_gaussian
 from vnce_engine.comparators.graphical_lasso import (
     LassoChoice,
@@ -21,6 +22,7 @@ from vnce_engine.comparators.penalised_em import PenalisedPath
 from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.result import FitResult
@@ -269,8 +271,7 @@ def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
 
 def _comparator_fit(em: GaussianFit, status: FitStatus, precision: Tensor) -> ComparatorFit:
     return ComparatorFit(
-        precision=precision.numpy(),
-        linear=(precision @ em.mean).numpy(),
+        theta=Parameters.of(QuadraticModel.normal(em.mean, precision)),
         status=status,
         objective_path=em.log_likelihood_path,
         objective_name="log likelihood per row",

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.gaussian_em import fit_gaussian
 from vnce_engine.comparators.marginal_score import (
     MarginalScoreFit,
@@ -23,6 +24,7 @@ from vnce_engine.comparators.result import (
 )
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian_em import GaussianComparator
 from vnce_engine.inference.diagnostics import grid_end_warnings, missing_completely_at_random
 from vnce_engine.inference.result import FitResult, PenaltyStep
@@ -238,8 +240,7 @@ def _has_fallen(scores: list[float]) -> bool:
 
 def _comparator_fit(fit: MarginalScoreFit) -> ComparatorFit:
     return ComparatorFit(
-        precision=fit.precision.numpy(),
-        linear=(fit.precision @ fit.mean).numpy(),
+        theta=Parameters.of(QuadraticModel.normal(fit.mean, fit.precision)),
         status=fit.status,
         objective_path=fit.objective_path,
         gradient_norm=fit.gradient_norm,

@@ -19,7 +19,7 @@ def centred(step: Tensor, centre: Tensor) -> Tensor:
     return about
 
 
-def standard_errors(step: NewtonStep) -> float:
+def length_in_standard_errors(step: NewtonStep) -> float:
     """Return the length of a step in standard errors of the parameters, in root mean square.
 
     The objective's curvature over all rows is the inverse of the parameters' covariance, to which

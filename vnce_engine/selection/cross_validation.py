@@ -44,7 +44,8 @@ def cross_validated(
     """Return each row's share of the objective (n,), out of sample.
 
     `fit` is that of all rows under the setting and `penalty`, whose strength in the folds is worth
-    as many rows. -inf where the fit has no finite objective.
+    as many rows. -inf where the fit has no finite objective. The problem's sample has new draws
+    afterwards, those under the estimate.
     """
     return _Folds(setting, progress).held_out(fit.augmented, penalty)[0]
 
@@ -95,7 +96,8 @@ class _Folds(Generic[RowSampleT]):
         where they are others.
         """
         # A fit that was taken from a checkpoint has not drawn them.
-        sample = self._setting.problem.sample.completed(augmented)
+        sample = self._setting.problem.sample
+        sample.redraw(augmented)
         of_rows = self._by_matrices if self._is_small else self._without_matrices
         shares, without = of_rows(augmented, sample, penalty, of_folds)
         return torch.nan_to_num(shares, nan=-torch.inf), without

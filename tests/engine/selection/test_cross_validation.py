@@ -68,7 +68,8 @@ def optimism(
     fit = setting.cycles(setting.start(), Progress(None))
     fit.run(problem.sample, penalty, setting.constraints(), 1e-3, 50)
     held_out = cross_validated(setting, fit, penalty, Progress(None))
-    sample = problem.sample.completed(fit.augmented)
+    sample = problem.sample
+    sample.redraw(fit.augmented)
     in_sample = sample.objective_by_row(fit.augmented, problem.num_rows)
     return float((in_sample - held_out).sum()) / num_parameters(NUM_COLUMNS)
 
