@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from vnce_engine.data.column_warnings import column_warnings
 from vnce_engine.data.columns import (
-    column_warnings,
     refuse_rare_columns,
     refuse_unusable_columns,
     refuse_unusable_values,

@@ -26,7 +26,6 @@ from vnce_engine.comparators.result import (
     present,
 )
 from vnce_engine.contrastive.truncated_problem import inverse_k0, scaled_columns
-from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.diagnostics import missing_completely_at_random
@@ -34,7 +33,7 @@ from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.checks import check_choice, check_number, check_range
+from vnce_engine.runtime.checks import check_choice, check_number, check_range, listed
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 

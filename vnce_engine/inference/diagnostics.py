@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import RowSample
-from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.result import Diagnostics, PenaltyStep, Stability, path_of_the_chosen
 from vnce_engine.optim.surrogate import SurrogatePoint
+from vnce_engine.runtime.checks import listed
 from vnce_engine.runtime.reports import FitWarning
 
 # A class probability that leaves less than this to the other class counts as certain.
