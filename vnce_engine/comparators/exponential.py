@@ -111,14 +111,14 @@ class Moments:
         )
 
 
-def gradient(data: Moments, model: Moments, *, free_linear: bool) -> Parameters:
+def gradient(data: Moments, model: Moments, *, has_linear: bool) -> Parameters:
     """Return the gradient of the mean log likelihood: the data's statistics less the model's.
 
     K's part is that under the inner product tr(A B). Source: Rhodes and Gutmann (2019), Eq. 3.
     """
     linear = data.first - model.first
     return Parameters(
-        0.5 * (model.second - data.second), linear if free_linear else np.zeros_like(linear)
+        0.5 * (model.second - data.second), linear if has_linear else np.zeros_like(linear)
     )
 
 
@@ -128,15 +128,15 @@ class Coordinates:
     K_ij and K_ji are one parameter, whose statistic is -x_i x_j; a diagonal one's is -½ x_i².
     """
 
-    def __init__(self, d: int, *, free_linear: bool) -> None:
+    def __init__(self, d: int, *, has_linear: bool) -> None:
         self._rows, self._columns = np.triu_indices(d)
-        self._d, self._free_linear = d, free_linear
+        self._d, self._has_linear = d, has_linear
         self._is_diagonal = self._rows == self._columns
 
     @property
     def size(self) -> int:
         """The number of free parameters."""
-        return len(self._rows) + (self._d if self._free_linear else 0)
+        return len(self._rows) + (self._d if self._has_linear else 0)
 
     @property
     def is_diagonal(self) -> NDArray[np.bool_]:
@@ -146,7 +146,7 @@ class Coordinates:
     def write(self, theta: Parameters) -> FloatArray:
         """Return the parameters as a vector (size,)."""
         matrix: FloatArray = theta.precision[self._rows, self._columns]
-        return np.concatenate([matrix, theta.linear]) if self._free_linear else matrix
+        return np.concatenate([matrix, theta.linear]) if self._has_linear else matrix
 
     def read(self, vector: FloatArray) -> Parameters:
         """Return the parameters that the vector (size,) holds; a fixed h is zero."""
@@ -154,13 +154,13 @@ class Coordinates:
         num_matrix = len(self._rows)
         precision[self._rows, self._columns] = vector[:num_matrix]
         precision[self._columns, self._rows] = vector[:num_matrix]
-        linear = vector[num_matrix:].copy() if self._free_linear else np.zeros(self._d)
+        linear = vector[num_matrix:].copy() if self._has_linear else np.zeros(self._d)
         return Parameters(precision, linear)
 
     def derivative(self, slope: Parameters) -> FloatArray:
         """Return the derivative (size,) by the coordinates from a gradient under tr(A B)."""
         matrix = slope.precision[self._rows, self._columns] * np.where(self._is_diagonal, 1, 2)
-        return np.concatenate([matrix, slope.linear]) if self._free_linear else matrix
+        return np.concatenate([matrix, slope.linear]) if self._has_linear else matrix
 
     def fisher_product(self, state: FloatArray, vector: FloatArray) -> FloatArray:
         """Return the statistics' covariance over rows stored as columns (d, n), times `vector`.
@@ -177,6 +177,6 @@ class Coordinates:
         moments, squares = Moments.of(state), Moments.of(state**2)
         pairs = squares.second - moments.second**2
         variances = pairs[self._rows, self._columns] * np.where(self._is_diagonal, 0.25, 1.0)
-        if not self._free_linear:
+        if not self._has_linear:
             return variances
         return np.concatenate([variances, squares.first - moments.first**2])

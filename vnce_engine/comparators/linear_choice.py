@@ -64,8 +64,8 @@ class Trial:
     """The same with what a fit fills in beforehand"""
     sample: Callable[[Tensor], JudgedSample]
     """Returns complete rows (d, n) under the objective."""
-    penalty: Callable[[str], Penalty]
-    """Returns the penalty with h "zero" or "free"."""
+    penalty: Callable[[bool], Penalty]
+    """Returns the penalty with h or without."""
 
 
 def is_too_far(X: FloatArray) -> NDArray[np.bool_]:
@@ -87,23 +87,23 @@ def largest_distance(num_columns: int) -> float:
 
 def choose_linear(
     trial: Trial, rng: np.random.Generator, progress: Progress
-) -> tuple[str, LinearEvidence | None]:
-    """Return "zero" or "free", and the evidence where held-out rows decided.
+) -> tuple[bool, LinearEvidence | None]:
+    """Return whether h is estimated, and the evidence where held-out rows decided.
 
     Raises `FitCancelledError` when the caller says so.
     """
     X = trial.X
     if is_too_far(X).any():
-        return "free", None
+        return True, None
     order = rng.permutation(len(X))[:_MOST_ROWS]
     seed = int(rng.integers(2**63))
-    values = {}
-    for position, linear in enumerate(("zero", "free")):
+    values = []
+    for position, has_linear in enumerate((False, True)):
         progress.enter_part(position / 2, (position + 1) / 2)
         # The same uniforms for both.
-        judged = _Judged(trial, order, linear, np.random.default_rng(seed))
-        values[linear] = judged.held_out_values(progress)
-    gains = values["free"] - values["zero"]
+        judged = _Judged(trial, order, np.random.default_rng(seed), has_linear=has_linear)
+        values.append(judged.held_out_values(progress))
+    gains = values[1] - values[0]
     low, high = np.quantile(gains, [_WINSORISED_SHARE, 1 - _WINSORISED_SHARE])
     gains = gains.clip(low, high)
     gain = float(gains.mean())
@@ -112,15 +112,14 @@ def choose_linear(
         f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side drawn in, "
         f"exceeds {_STANDARD_ERRORS:g} standard errors"
     )
-    is_free = gain > _STANDARD_ERRORS * error
-    return ("free" if is_free else "zero"), LinearEvidence(gain, error, rule)
+    return gain > _STANDARD_ERRORS * error, LinearEvidence(gain, error, rule)
 
 
 class _Judged:
     """A model fitted to the first half of some rows, in this order, and judged on the others."""
 
     def __init__(
-        self, trial: Trial, order: NDArray[np.intp], linear: str, rng: np.random.Generator
+        self, trial: Trial, order: NDArray[np.intp], rng: np.random.Generator, *, has_linear: bool
     ) -> None:
         self._sample = trial.sample
         self._num_training = len(order) // 2
@@ -128,14 +127,14 @@ class _Judged:
         rows = trial.filled[order]
         self._data = CompletedTable(rows, rng)
         self._table = ScaledTable(
-            rows, linear == "free", self._penalty(trial.penalty(linear), linear), rng
+            rows, has_linear, self._penalty(trial.penalty(has_linear), has_linear), rng
         )
         self._theta = Parameters.independent(np.ones(rows.shape[1]))
 
-    def _penalty(self, penalty: Penalty, linear: str) -> Penalty:
+    def _penalty(self, penalty: Penalty, has_linear: bool) -> Penalty:
         """Return the penalty for the training rows: none where they can do without."""
         penalty = replace(penalty, num_rows=self._num_training)
-        needed = least_rows(len(penalty.inverse_k0), has_mean=linear == "free")
+        needed = least_rows(len(penalty.inverse_k0), has_mean=has_linear)
         if self._num_training >= _ROWS_PER_NEEDED_ROW * needed:
             return replace(penalty, strength=0.0)
         if penalty.strength:

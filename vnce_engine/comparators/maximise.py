@@ -68,7 +68,7 @@ def maximise(
     logarithmic scale, the number of the step, and the value.
     """
     floor = SMALLEST_DIAGONAL / table.penalty.inverse_k0
-    constraints = Constraints(table.free_linear, floor, has_constant=False)
+    constraints = Constraints(table.has_linear, floor, has_constant=False)
     centre = sample.centre.numpy()
     augmented = start.seen_from(centre).model().augmented()
     surrogate = Surrogate(sample, table.penalty, constraints)

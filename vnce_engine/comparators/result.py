@@ -23,7 +23,7 @@ class ScaledTable:
 
     X: FloatArray
     """(n, d): rows with something observed, NaN where missing; columns at mean square 1."""
-    free_linear: bool
+    has_linear: bool
     """Whether h is estimated; it is zero otherwise."""
     penalty: Penalty
     rng: np.random.Generator
@@ -78,7 +78,7 @@ def present(
     model: QuadraticModel,
     inverse_k0: torch.Tensor,
     *,
-    free_linear: bool,
+    has_linear: bool,
     message: str,
     shrinkage: Shrinkage,
     warnings: tuple[FitWarning, ...],
@@ -105,7 +105,7 @@ def present(
         num_iterations=len(fit.objective_path),
         penalty=shrinkage.strength,
         penalty_path=shrinkage.path,
-        linear_choice="free" if free_linear else "zero",
+        linear_choice="free" if has_linear else "zero",
         linear_evidence=linear_evidence,
         diagnostics=diagnostics,
         warnings=warnings,

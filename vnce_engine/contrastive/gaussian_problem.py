@@ -127,15 +127,15 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         best = self.noise_ratio / (1 + self.noise_ratio)
         return self.noise_scale != 1 or taken_for_noise > _NEAR * best
 
-    def inverse_k0(self, linear: str) -> Tensor:
+    def inverse_k0(self, *, has_linear: bool) -> Tensor:
         """Return ones (d,): independent columns of variance 1 have a K of 1."""
         return torch.ones_like(self.scale)
 
-    def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
+    def interaction_units(self, augmented: Tensor, *, has_linear: bool) -> Tensor:
         """Return 1 / K_ii (d,), for partial correlations: K of correlated columns may be large."""
         return 1 / augmented.diagonal()[:-1]
 
-    def start(self, linear: str) -> Tensor:
+    def start(self, *, has_linear: bool) -> Tensor:
         """Return A of independent columns."""
         return _independent(self.scale).normalised().augmented()
 

@@ -62,12 +62,12 @@ def fit_paper(
     noise: ProductTruncatedNormal,
     generator: torch.Generator,
     *,
-    free_linear: bool = False,
+    has_linear: bool = False,
     penalty: Callable[[Tensor], Tensor] | None = None,
     max_iterations: int = MAX_ITERATIONS,
     progress: Progress | None = None,
 ) -> PaperFit:
-    """Maximise the VNCE objective over K, c (and h if `free_linear`) and a joint log-normal q.
+    """Maximise the VNCE objective over K, c (and h if `has_linear`) and a joint log-normal q.
 
     E-steps move q and M-steps the model, in turn, by 5 BFGS iterations each, until a cycle no
     longer raises the objective or the M-steps have taken `max_iterations`. Each cycle draws new
@@ -86,7 +86,7 @@ def fit_paper(
     log-normal cannot condition on.
     """
     progress = progress or Progress(None)
-    em = _VariationalEM(observations, noise, generator, free_linear, penalty, progress)
+    em = _VariationalEM(observations, noise, generator, has_linear, penalty, progress)
     # Without missing cells there is nothing to alternate with: this is NCE, and runs through.
     step_length = max_iterations if observations.observed.all() else ITERATIONS_PER_STEP
     end_cycle = progress.checkpoint.begin_loop(em)
@@ -173,7 +173,7 @@ class _VariationalEM:
         observations: Observations,
         noise: ProductTruncatedNormal,
         generator: torch.Generator,
-        free_linear: bool,
+        has_linear: bool,
         penalty: Callable[[Tensor], Tensor] | None,
         progress: Progress,
     ) -> None:
@@ -191,9 +191,9 @@ class _VariationalEM:
         self._noise_tables = _Tables.of(noise_rows, observed, noise)
         self._num_columns = num_columns
         self._generator = generator
-        self._free_linear = free_linear
+        self._has_linear = has_linear
         self._penalty = penalty
-        self._theta = _theta_at_noise(observations, noise, free_linear)
+        self._theta = _theta_at_noise(observations, noise, has_linear)
         self._alpha = LogNormal.fit_independent(observations).to_vector()
         self._cycle_start = self._present()
         self._redraw()
@@ -314,19 +314,19 @@ class _VariationalEM:
         d = self._num_columns
         num_pairs = d * (d - 1) // 2
         log_diagonal, pairs, linear, log_partition = theta.split(
-            [d, num_pairs, d if self._free_linear else 0, 1]
+            [d, num_pairs, d if self._has_linear else 0, 1]
         )
         rows, columns = torch.triu_indices(d, d, offset=1)
         upper = torch.diag(0.5 * log_diagonal.exp()).index_put((rows, columns), pairs)
-        linear = linear if self._free_linear else theta.new_zeros(d)
+        linear = linear if self._has_linear else theta.new_zeros(d)
         return QuadraticModel(upper + upper.mT, linear, log_partition.squeeze(0))
 
 
 def _theta_at_noise(
-    observations: Observations, noise: ProductTruncatedNormal, free_linear: bool
+    observations: Observations, noise: ProductTruncatedNormal, has_linear: bool
 ) -> Tensor:
     """Return the theta of independent columns: the noise itself, or half-normals where h = 0."""
-    if free_linear:
+    if has_linear:
         mu, sigma = noise.mu, noise.sigma
     else:
         counts = observations.observed.sum(dim=0)
@@ -339,5 +339,5 @@ def _theta_at_noise(
     log_integral = truncated_normal.log_integral(mu, sigma)
     pairs = mu.new_zeros(d * (d - 1) // 2)
     return torch.cat(
-        [-2 * sigma.log(), pairs, linear if free_linear else linear[:0], log_integral.sum()[None]]
+        [-2 * sigma.log(), pairs, linear if has_linear else linear[:0], log_integral.sum()[None]]
     )

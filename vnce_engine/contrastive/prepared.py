@@ -125,30 +125,32 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         self,
         strength: float | None,
         kind: PenaltyKind,
-        linear: str,
         num_rows: int,
         barrier_rows: float = 0.0,
+        *,
+        has_linear: bool,
     ) -> Penalty:
         """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
-        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows, barrier_rows)
+        inverse_k0 = self.inverse_k0(has_linear=has_linear)
+        return Penalty(strength or 0.0, kind, inverse_k0, num_rows, barrier_rows)
 
     def constraints(
-        self, linear: str, graph: Tensor | None = None, *, is_definite: bool = False
+        self, graph: Tensor | None = None, *, has_linear: bool, is_definite: bool = False
     ) -> Constraints:
         """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i.
 
         `graph`, bool (d, d), has the interactions that may differ from zero.
         """
-        floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
-        return Constraints(linear == "free", floor, graph, is_definite)
+        floor = SMALLEST_DIAGONAL / self.inverse_k0(has_linear=has_linear)
+        return Constraints(has_linear, floor, graph, is_definite)
 
     def is_noise_near(self, sample: RowSampleT, augmented: Tensor) -> bool:
         """Return whether the noise of a final sample is as near to the data as it can be made."""
         return True
 
-    def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
+    def interaction_units(self, augmented: Tensor, *, has_linear: bool) -> Tensor:
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
-        return self.inverse_k0(linear)
+        return self.inverse_k0(has_linear=has_linear)
 
     @abstractmethod
     def subsample(self, rows: Tensor) -> RowSampleT:
@@ -163,11 +165,11 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return all rows with the noise of the last cycles, which start there."""
 
     @abstractmethod
-    def inverse_k0(self, linear: str) -> Tensor:
+    def inverse_k0(self, *, has_linear: bool) -> Tensor:
         """Return 1 / k0 (d,), k0 being about the diagonal that K has without interactions."""
 
     @abstractmethod
-    def start(self, linear: str) -> Tensor:
+    def start(self, *, has_linear: bool) -> Tensor:
         """Return A of a model without interactions."""
 
     @abstractmethod

@@ -106,13 +106,13 @@ class Problem(PreparedTable[ContrastiveSample]):
         rows = torch.arange(num_rows, device=self.scale.device)
         return replace(self, observations=part, sample=self._sample_of(part, rows))
 
-    def inverse_k0(self, linear: str) -> Tensor:
+    def inverse_k0(self, *, has_linear: bool) -> Tensor:
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
-        return inverse_k0(self.observations, linear)
+        return inverse_k0(self.observations, has_linear=has_linear)
 
-    def start(self, linear: str) -> Tensor:
+    def start(self, *, has_linear: bool) -> Tensor:
         """Return A of a model without interactions: about the marginals where h is free."""
-        if linear == "free":
+        if has_linear:
             mu, sigma = self.marginals.mu, self.marginals.sigma
         else:
             # The half-normal with the mean square of each column.
@@ -120,7 +120,7 @@ class Problem(PreparedTable[ContrastiveSample]):
         precision = sigma**-2
         log_partition = truncated_normal.log_integral(mu, sigma).sum()
         model = QuadraticModel(torch.diag(precision), mu * precision, log_partition)
-        return self.constraints(linear).project(model.augmented())
+        return self.constraints(has_linear=has_linear).project(model.augmented())
 
     def cycles(self, start: Tensor, progress: Progress) -> Cycles:
         """Return variational EM that is to go on from `start`."""
@@ -166,8 +166,6 @@ def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
     return Observations(values.div_(scale), observed), scale
 
 
-def inverse_k0(scaled: Observations, linear: str) -> Tensor:
+def inverse_k0(scaled: Observations, *, has_linear: bool) -> Tensor:
     """Return 1 / k0 (d,) of `scaled_columns`: mean(x²), or var(x) where h accounts for the mean."""
-    if linear == "zero":
-        return scaled.values.new_ones(scaled.num_columns)
-    return scaled.moments()[1]
+    return scaled.moments()[1] if has_linear else scaled.values.new_ones(scaled.num_columns)

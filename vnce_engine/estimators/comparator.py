@@ -96,17 +96,17 @@ class ComparatorEstimator(NetworkEstimator):
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         X, rng = scaled.to_array(), np.random.default_rng(seed)
         fit: ComparatorFit | None = None
-        linear: str = self.linear
+        has_linear = self.linear == "free"
         evidence: LinearEvidence | None = None
-        if linear == "auto":
+        if self.linear == "auto":
             try:
                 # Of a stream of its own, so that a fit has the draws of one that was told.
-                linear, evidence = self._choose_linear(scaled, X, rng.spawn(1)[0], progress)
+                has_linear, evidence = self._choose_linear(scaled, X, rng.spawn(1)[0], progress)
             except FitCancelledError:
-                linear, fit = "zero", _cancelled(X)
-        penalty = self._penalty(scaled, linear)
-        refuse_few_rows(self.penalty, penalty, self._growth, has_mean=linear == "free")
-        table = ScaledTable(X, linear == "free", penalty, rng)
+                fit = _cancelled(X)
+        penalty = self._penalty(scaled, has_linear)
+        refuse_few_rows(self.penalty, penalty, self._growth, has_mean=has_linear)
+        table = ScaledTable(X, has_linear, penalty, rng)
         fit = fit or self._estimate_scaled(table, progress)
         num_missing = int((~observations.observed).sum())
         return present(
@@ -114,30 +114,30 @@ class ComparatorEstimator(NetworkEstimator):
             observations,
             fit.theta.model(math.nan).with_columns_scaled(scale),
             penalty.inverse_k0,
-            free_linear=table.free_linear,
+            has_linear=has_linear,
             message=self._message(fit.status),
             shrinkage=Shrinkage.of(penalty),
             warnings=(
                 *((self._missing_warning(num_missing),) if num_missing else ()),
-                *self._linear_warnings(X, linear),
+                *([] if has_linear else self._linear_warnings(X)),
             ),
             linear_evidence=evidence,
         )
 
-    def _penalty(self, scaled: Observations, linear: str) -> Penalty:
+    def _penalty(self, scaled: Observations, has_linear: bool) -> Penalty:
         return Penalty(
             float(self.penalty or 0.0),
             PenaltyKind(self.penalty_kind),
-            inverse_k0(scaled, linear),
+            inverse_k0(scaled, has_linear=has_linear),
             scaled.num_rows,
         )
 
     def _choose_linear(
         self, scaled: Observations, X: FloatArray, rng: np.random.Generator, progress: Progress
-    ) -> tuple[str, LinearEvidence | None]:
+    ) -> tuple[bool, LinearEvidence | None]:
         """Decide whether h is estimated; it is not where rows would not suffice for it."""
         if not self.penalty and len(X) < least_rows(X.shape[1], has_mean=True):
-            return "zero", None
+            return False, None
         progress.enter("linear term", 0.0, _LINEAR_SHARE)
         trial = Trial(X, self._filled(X), self._judged, partial(self._penalty, scaled))
         chosen = choose_linear(trial, rng, progress)
@@ -152,9 +152,9 @@ class ComparatorEstimator(NetworkEstimator):
         """Return complete rows (d, n) under the objective by which h is judged."""
         return PseudoLikelihood.of(rows, rows.new_zeros(len(rows)))
 
-    def _linear_warnings(self, X: FloatArray, linear: str) -> list[FitWarning]:
-        """Warn of columns that no model without h describes, where it was left out."""
-        if linear == "free" or not (too_far := is_too_far(X)).any():
+    def _linear_warnings(self, X: FloatArray) -> list[FitWarning]:
+        """Warn of columns that no model without h describes."""
+        if not (too_far := is_too_far(X)).any():
             return []
         names = self._column_names()
         columns = [names[int(j)] for j in np.flatnonzero(too_far)]

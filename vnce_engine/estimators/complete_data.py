@@ -68,7 +68,7 @@ class _CompletedEstimator(ComparatorEstimator):
             cells = torch.from_numpy(rows)
             centre = cells.mean(dim=1)
             # Without h there is nothing that could move along.
-            sample = self._sample(cells, centre * table.free_linear, progress)
+            sample = self._sample(cells, centre * table.has_linear, progress)
             return maximise(sample, start, table, progress, report)
 
         return fit_completed(

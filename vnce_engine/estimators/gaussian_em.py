@@ -166,7 +166,7 @@ class GaussianEM(GaussianComparator):
             table.normal_in_units(em.mean, precision),
             # In units in which an interaction is a partial correlation.
             1 / precision.diagonal(),
-            free_linear=True,
+            has_linear=True,
             message=_STUCK if is_stuck else _MESSAGES[status],
             shrinkage=self._shrinkage(choice),
             warnings=(

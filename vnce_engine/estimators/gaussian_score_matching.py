@@ -153,7 +153,7 @@ class GaussianScoreMatching(GaussianComparator):
             table.normal_in_units(fit.mean, fit.precision),
             # In units in which an interaction is a partial correlation.
             1 / fit.precision.diagonal(),
-            free_linear=True,
+            has_linear=True,
             message=_MESSAGES[fit.status],
             shrinkage=shrinkage,
             warnings=(

@@ -184,9 +184,8 @@ class _Run(Generic[RowSampleT]):
     ) -> None:
         self._options = options
         self._progress = progress
-        linear = "zero" if options.linear == AUTO else options.linear
         kind = options.penalty_kind or PenaltyKind.ADAPTIVE
-        self._setting = Setting(problem, linear, kind, options.barrier_rows)
+        self._setting = Setting(problem, kind, options.linear == "free", options.barrier_rows)
         self._linear_evidence: LinearEvidence | None = None
         self._strength = None if isinstance(options.penalty, str) else options.penalty
         self._choice: PenaltyChoice | None = None
@@ -216,10 +215,10 @@ class _Run(Generic[RowSampleT]):
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
             progress.checkpoint.track(())
-            linear, self._linear_evidence = choose_linear(
+            has_linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
-            self._setting = replace(self._setting, linear=linear)
+            self._setting = replace(self._setting, has_linear=has_linear)
             done = end
         start = self._setting.start()
         if options.penalty == AUTO:
@@ -298,7 +297,7 @@ class _Run(Generic[RowSampleT]):
 
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
-        problem, cycles, linear = self._setting.problem, self._cycles, self._setting.linear
+        problem, cycles, has_linear = self._setting.problem, self._cycles, self._setting.has_linear
         augmented, choice, penalty = cycles.augmented, self._choice, self._penalty
         path = () if choice is None else choice.path
         stability = None if choice is None else choice.stability
@@ -307,7 +306,7 @@ class _Run(Generic[RowSampleT]):
             self._sample,
             augmented,
             cycles.point,
-            problem.interaction_units(augmented, linear),
+            problem.interaction_units(augmented, has_linear=has_linear),
         )
         return FitResult(
             model=problem.model(augmented),
@@ -317,7 +316,7 @@ class _Run(Generic[RowSampleT]):
             num_iterations=len(cycles.objective_path),
             penalty=None if penalty is None else penalty.strength,
             penalty_path=path,
-            linear_choice=linear,
+            linear_choice="free" if has_linear else "zero",
             linear_evidence=self._linear_evidence,
             diagnostics=diagnostics,
             warnings=(

@@ -13,7 +13,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.inference.diagnostics import diagnose, numerical_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.pipeline.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
+from vnce_engine.pipeline.fit import MESSAGES, FitOptions, refuse_unbounded
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -43,7 +43,7 @@ def fit_by_papers_recipe(
 
     Raises `ValueError` if an observed cell is zero, or where the checkpoint is another fit's.
     """
-    linear = "zero" if options.linear == AUTO else options.linear
+    has_linear = options.linear == "free"
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
     progress = Progress(on_step, checkpoint)
@@ -52,7 +52,7 @@ def fit_by_papers_recipe(
     penalty = Penalty(
         strength or 0.0,
         options.penalty_kind or PenaltyKind.ADAPTIVE,
-        inverse_k0(scaled, linear),
+        inverse_k0(scaled, has_linear=has_linear),
         scaled.num_rows,
     )
 
@@ -60,7 +60,7 @@ def fit_by_papers_recipe(
         scaled,
         ProductTruncatedNormal.fit(scaled),
         torch.Generator().manual_seed(seed),
-        free_linear=linear == "free",
+        has_linear=has_linear,
         penalty=None if strength is None else penalty.value,
         max_iterations=options.max_cycles,
         progress=progress,
@@ -74,7 +74,7 @@ def fit_by_papers_recipe(
         num_iterations=fit.num_iterations,
         penalty=strength,
         penalty_path=(),
-        linear_choice=linear,
+        linear_choice="free" if has_linear else "zero",
         linear_evidence=None,
         diagnostics=diagnostics,
         warnings=numerical_warnings(diagnostics, ()),

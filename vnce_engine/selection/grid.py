@@ -104,7 +104,7 @@ def strongest_l1(setting: Setting[RowSampleT], progress: Progress) -> float:
         constraints=setting.constraints(),
     )
     slopes = surrogate.at(independent.augmented, progress).gradient[:-1, :-1]
-    root = problem.inverse_k0(setting.linear).sqrt()
+    root = problem.inverse_k0(has_linear=setting.has_linear).sqrt()
     # A pair has two entries.
     steepest = 2 * (slopes / torch.outer(root, root)).fill_diagonal_(0.0).abs().max()
     return _MARGIN * float(steepest) * problem.num_rows / REFERENCE_ROWS

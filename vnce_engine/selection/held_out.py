@@ -69,7 +69,7 @@ def _trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
     return replace(setting, kind=kind).penalty(strength, num_rows)
 
 
-def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str, LinearEvidence]:
+def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[bool, LinearEvidence]:
     """Fit with and without h; keep h if rows held out gain more than 1.35 SE by it.
 
     A fit that has not converged yields to the other one where that has, unless it is clearly
@@ -80,7 +80,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
     values, converged = {}, []
     for position, linear in enumerate(("zero", "free")):
         progress.enter_part(position / 2, (position + 1) / 2)
-        trial = replace(setting, linear=linear)
+        trial = replace(setting, has_linear=linear == "free")
         penalty = _trial_penalty(trial, problem.num_rows)
         trial = replace(trial, kind=penalty.kind)
         cycles = trial.cycles(trial.start(), progress)
@@ -99,7 +99,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
     if len(converged) == 1 and abs(gain) < _CLEAR_STANDARD_ERRORS * standard_error:
         (choice,) = converged
         rule += f"; but only the fit with {choice} had converged, and it was taken"
-    return choice, LinearEvidence(gain, standard_error, rule, tuple(converged))
+    return choice == "free", LinearEvidence(gain, standard_error, rule, tuple(converged))
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,8 @@ def climbed(
     problem: GaussianProblem, fit: GaussianCycles, strength: float, kind: PenaltyKind
 ) -> Penalty:
     """Take a fit to the optimum under a penalty, which is returned."""
-    penalty = problem.penalty(strength, kind, "free", problem.num_rows)
-    status = fit.run(problem.sample, penalty, problem.constraints("free"), 1e-7, 100)
+    penalty = problem.penalty(strength, kind, problem.num_rows, has_linear=True)
+    status = fit.run(problem.sample, penalty, problem.constraints(has_linear=True), 1e-7, 100)
     assert status is FitStatus.CONVERGED
     return penalty
 
@@ -57,12 +57,12 @@ def climbed(
 def test_every_penalty_of_next_to_no_strength_leaves_what_no_penalty_does(fraction: float) -> None:
     # The diagonal's part is switched on by any strength at all; so many rows make it nothing too.
     problem = prepared(fraction)
-    starts = {kind: GaussianCycles(problem.start("free"), QUIET) for kind in PenaltyKind}
+    starts = {kind: GaussianCycles(problem.start(has_linear=True), QUIET) for kind in PenaltyKind}
     for kind, fit in starts.items():
-        weak = Penalty(1e-9, kind, problem.inverse_k0("free"), num_rows=10**12)
-        constraints = problem.constraints("free")
+        weak = Penalty(1e-9, kind, problem.inverse_k0(has_linear=True), num_rows=10**12)
+        constraints = problem.constraints(has_linear=True)
         assert fit.run(problem.sample, weak, constraints, 1e-7, 100) is FitStatus.CONVERGED
-    none = GaussianCycles(problem.start("free"), QUIET)
+    none = GaussianCycles(problem.start(has_linear=True), QUIET)
     climbed(problem, none, 0.0, PenaltyKind.RIDGE)
     for fit in starts.values():
         torch.testing.assert_close(fit.augmented, none.augmented, rtol=0, atol=1e-6)
@@ -74,7 +74,7 @@ def test_zeros_are_where_the_slope_is_within_the_l1_penalty_s_and_nowhere_else(
     fraction: float, strength: float
 ) -> None:
     problem = prepared(fraction)
-    fit = GaussianCycles(problem.start("free"), QUIET)
+    fit = GaussianCycles(problem.start(has_linear=True), QUIET)
     penalty = climbed(problem, fit, strength, PenaltyKind.L1)
     # The slope of the objective itself, by automatic differentiation.
     leaf = fit.augmented.clone().requires_grad_(True)
@@ -99,10 +99,10 @@ def test_zeros_are_where_the_slope_is_within_the_l1_penalty_s_and_nowhere_else(
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
 def test_a_path_ends_where_a_fit_from_scratch_does(fraction: float, kind: PenaltyKind) -> None:
     problem = prepared(fraction)
-    warm = GaussianCycles(problem.start("free"), QUIET)
+    warm = GaussianCycles(problem.start(has_linear=True), QUIET)
     for strength in (0.2, 0.1, 0.05, 0.02):
         climbed(problem, warm, strength, kind)
-        cold = GaussianCycles(problem.start("free"), QUIET)
+        cold = GaussianCycles(problem.start(has_linear=True), QUIET)
         climbed(problem, cold, strength, kind)
         torch.testing.assert_close(warm.augmented, cold.augmented, rtol=0, atol=1e-6)
         assert torch.equal(warm.augmented == 0, cold.augmented == 0)

@@ -11,7 +11,7 @@ from vnce_engine.simulate import sample_truncated_gaussian
 
 def scaled_standard_errors(precision, moments_by_quadrature, n):
     """Return standard errors (d, d) of the complete-data estimate of K, h = 0."""
-    coordinates = Coordinates(len(precision), free_linear=False)
+    coordinates = Coordinates(len(precision), has_linear=False)
     x, density, _, _ = moments_by_quadrature(precision, np.zeros(len(precision)))
     statistics = np.array([coordinates.derivative(Parameters(-0.5 * np.outer(r, r), r)) for r in x])
     centred = statistics - density @ statistics
@@ -67,7 +67,7 @@ def test_missing_cells_leave_the_truth_within_five_standard_errors(
     assert "missing-completely-at-random" in [warning.code for warning in model.warnings_]
 
 
-def test_a_free_linear_term_is_found(moments_by_quadrature):
+def test_a_has_linear_term_is_found(moments_by_quadrature):
     precision, linear = np.array([[1.5, 0.5], [0.5, 1.0]]), np.array([2.0, 1.0])
     X = sample_truncated_gaussian(precision, 3_000, np.random.default_rng(2), linear=linear)
     model = TruncatedGaussianMLE(linear="free", random_state=0, tol=0.02).fit(X)

@@ -31,7 +31,7 @@ def prepared(fraction: float) -> GaussianProblem:
 def surrogate(fraction: float, strength: float) -> tuple[Surrogate, Tensor]:
     """Return a small objective and an A away from its maximum."""
     problem = prepared(fraction)
-    penalty = problem.penalty(strength, PenaltyKind.RIDGE, "free", problem.num_rows)
+    penalty = problem.penalty(strength, PenaltyKind.RIDGE, problem.num_rows, has_linear=True)
     A = torch.tensor(
         [
             [1.2, -0.3, 0.1, 0.4],
@@ -41,7 +41,7 @@ def surrogate(fraction: float, strength: float) -> tuple[Surrogate, Tensor]:
         ],
         dtype=torch.float64,
     )
-    constraints = problem.constraints("free")
+    constraints = problem.constraints(has_linear=True)
     return Surrogate(problem.sample, penalty, constraints), A
 
 

@@ -73,8 +73,8 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
             observations, torch.ones(4).double(), (sample,), generator, noise, noise, take
         )
         penalty = Penalty(0.5, PenaltyKind.ADAPTIVE, torch.ones(4).double(), len(X))
-        cycles = Cycles(problem.start("free"), Progress(None))
-        cycles.run(sample, penalty, problem.constraints("free"), 1e-9, 100)
+        cycles = Cycles(problem.start(has_linear=True), Progress(None))
+        cycles.run(sample, penalty, problem.constraints(has_linear=True), 1e-9, 100)
         return cycles.augmented
 
     straight = fitted(complete, uniforms)

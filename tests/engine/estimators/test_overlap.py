@@ -43,13 +43,13 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
         tuple(data_blocks(problem.observations, rows, far, NUM_DRAWS, generator)),
         tuple(noise_blocks(problem.observations, rows, 10, far, problem.points)),
     )
-    penalty = problem.penalty(0.3, PenaltyKind.ADAPTIVE, "zero", observations.num_rows)
-    cycles = Cycles(problem.start("zero"), Progress(None))
-    status = cycles.run(sample, penalty, problem.constraints("zero"), 3e-3, 50)
+    penalty = problem.penalty(0.3, PenaltyKind.ADAPTIVE, observations.num_rows, has_linear=False)
+    cycles = Cycles(problem.start(has_linear=False), Progress(None))
+    status = cycles.run(sample, penalty, problem.constraints(has_linear=False), 3e-3, 50)
     assert status is not FitStatus.NON_FINITE
     assert torch.isfinite(cycles.augmented).all()
     diagnostics = diagnose_contrastive(
-        observations, sample, cycles.augmented, cycles.point, problem.inverse_k0("zero")
+        observations, sample, cycles.augmented, cycles.point, problem.inverse_k0(has_linear=False)
     )
     assert diagnostics.separated_share == 1.0
     assert diagnostics.mean_classification < 1e-6

@@ -63,7 +63,7 @@ def optimism(
     problem = problem_class.prepare(observations, 12, "sobol", generator)
     # Missing cells are drawn from a K that is definite.
     barrier_rows = 1.0 if missing else 0.0
-    setting: Setting[Any] = Setting(problem, "free", PenaltyKind.ADAPTIVE, barrier_rows)
+    setting: Setting[Any] = Setting(problem, PenaltyKind.ADAPTIVE, True, barrier_rows)
     penalty = setting.penalty(None, problem.num_rows)
     fit = setting.cycles(setting.start(), Progress(None))
     fit.run(problem.sample, penalty, setting.constraints(), 1e-3, 50)

@@ -114,11 +114,13 @@ def test_twice_the_gain_of_a_needless_edge_is_chi_squared() -> None:
         X = np.abs(np.random.default_rng(seed).normal(size=(num_rows, 2)))
         generator = torch.Generator().manual_seed(seed)
         problem = Problem.prepare(Observations.from_array(X), 2, "random", generator)
-        penalty = problem.penalty(None, PenaltyKind.L1, "zero", num_rows)
+        penalty = problem.penalty(None, PenaltyKind.L1, num_rows, has_linear=False)
         objectives = []
         for graph in graphs:
-            cycles = Cycles(problem.start("zero"), Progress(None))
-            cycles.run(problem.sample, penalty, problem.constraints("zero", graph), 1e-5, 50)
+            cycles = Cycles(problem.start(has_linear=False), Progress(None))
+            cycles.run(
+                problem.sample, penalty, problem.constraints(graph, has_linear=False), 1e-5, 50
+            )
             objectives.append(cycles.objective_path[-1])
         gains.append(2 * num_rows * (objectives[1] - objectives[0]))
     assert min(gains) > -1e-6

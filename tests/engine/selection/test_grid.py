@@ -77,7 +77,7 @@ def test_an_edge_with_no_interaction_is_not_selected_at_a_threshold_of_zero() ->
 def setting(num_rows: int, kind: PenaltyKind, d: int = 5) -> Setting:
     observations = Observations.from_array(independent_table(num_rows, d))
     problem = Problem.prepare(observations, 3, "sobol", torch.Generator().manual_seed(0))
-    return Setting(problem, "zero", kind)
+    return Setting(problem, kind, False)
 
 
 def test_the_engine_s_own_grid_reaches_strengths_in_proportion_to_the_rows() -> None:

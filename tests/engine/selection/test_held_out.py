@@ -211,7 +211,7 @@ def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_te
     observations = Observations.from_array(mask_completely_at_random(X, 0.3, rng))
     generator = torch.Generator().manual_seed(0)
     problem = Problem.prepare(observations, 10, "sobol", generator)
-    setting = Setting(problem, "zero", PenaltyKind.ADAPTIVE)
+    setting = Setting(problem, PenaltyKind.ADAPTIVE, False)
     assert choose_linear(setting, Progress(None))[0] == choice
 
 
