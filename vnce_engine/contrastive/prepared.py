@@ -152,6 +152,21 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
         return self.inverse_k0(has_linear=has_linear)
 
+    @classmethod
+    @abstractmethod
+    def prepare(
+        cls,
+        observations: Observations,
+        noise_ratio: int,
+        noise_draws: str,
+        generator: torch.Generator,
+        noise_scale: float = 1.0,
+    ) -> Self:
+        """Scale the columns, and draw `noise_ratio` noise rows a data row, "sobol" or "random".
+
+        `noise_scale` widens the noise, which otherwise resembles the data, or narrows it below 1.
+        """
+
     @abstractmethod
     def subsample(self, rows: Tensor) -> RowSampleT:
         """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""

@@ -10,7 +10,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.result import FitResult
-from vnce_engine.pipeline.gaussian_fit import fit_gaussian
+from vnce_engine.pipeline.model_fits import fit_gaussian
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
 from vnce_engine.runtime.progress import OnStep

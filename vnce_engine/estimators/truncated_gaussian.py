@@ -9,7 +9,8 @@ from vnce_engine.data.columns import refuse_zeros
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.inference.result import FitResult
-from vnce_engine.pipeline.fit import AUTO, FitOptions, fit
+from vnce_engine.pipeline.fit import AUTO, FitOptions
+from vnce_engine.pipeline.model_fits import fit_truncated_gaussian
 from vnce_engine.pipeline.paper_preset import fit_by_papers_recipe
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
@@ -163,7 +164,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     ) -> FitResult:
         options = self._options()
         if self.preset == "default":
-            return fit(observations, options, seed, on_step, checkpoint)
+            return fit_truncated_gaussian(observations, options, seed, on_step, checkpoint)
         refuse_zeros(observations.to_array(), self._column_names())
         if self.max_iter is None:
             options = replace(options, max_cycles=MAX_ITERATIONS)
@@ -202,5 +203,7 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit(filled, self._options(), seed, on_step, checkpoint),
+            lambda filled: fit_truncated_gaussian(
+                filled, self._options(), seed, on_step, checkpoint
+            ),
         )

@@ -1,4 +1,4 @@
-"""One fit from observations to a result: choose the linear term, the penalty, then estimate."""
+"""One fit of any model, from table to result: choose h, the penalty, then estimate."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import PreparedTable, RowSampleT
-from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.canonical import canonical_order
-from vnce_engine.data.far_columns import lowered
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.inference.diagnostics import (
@@ -96,62 +94,42 @@ class FitOptions:
         return max(self.noise_ratio, math.ceil(_LEAST_NOISE_ROWS / num_rows))
 
 
-def fit(
+def fit_table(
+    problem_class: type[PreparedTable[RowSampleT]],
     observations: Observations,
     options: FitOptions,
     seed: int,
     on_step: OnStep | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> FitResult:
-    """Estimate the truncated Gaussian from non-negative `observations`, holes allowed.
+    """Estimate the model of a class of problems from observations, missing cells allowed.
 
     Equal observations, options and seed give equal results. With the checkpoint of an interrupted
     fit of the same three, `Checkpoint.load(step.checkpoint.dump())`, it goes on from there.
 
-    Unless h is to be zero, columns very far above zero are fitted nearer to it (`far_columns.py`),
-    and h, without which they have no model, is free.
-
-    Raises `ValueError` where a column has no two different observed values, or where the checkpoint
-    is another fit's.
+    Raises `ValueError` where a column has no two different observed values, where a weaker penalty
+    than is safe meets as many parameters as rows, or where the checkpoint is another fit's.
     """
     refuse_unbounded(observations, options)
     checkpoint = checkpoint or Checkpoint()
     # It may go on on another device.
-    checkpoint.begin_fit(observations.name_of_fit(replace(options, device="cpu"), seed))
+    choices = (problem_class.__name__, replace(options, device="cpu"))
+    checkpoint.begin_fit(observations.name_of_fit(choices, seed))
     rows, columns = canonical_order(observations)
-    table, shift = observations.reordered(rows, columns), None
-    if options.linear != "zero":
-        table, shift = lowered(table)
-    if shift is not None:
-        options = replace(options, linear="free")
-    generator = torch.Generator().manual_seed(seed)
-    problem = Problem.prepare(
-        table.to(chosen_device(options.device)),
-        options.noise_rows_each(table.num_rows),
+    problem = problem_class.prepare(
+        observations.reordered(rows, columns).to(chosen_device(options.device)),
+        options.noise_rows_each(observations.num_rows),
         options.noise_draws,
-        generator,
+        torch.Generator().manual_seed(seed),
         options.noise_scale,
     )
     checkpoint.move_to(problem.scale.device)
-    result = fit_prepared(problem, table, options, Progress(on_step, checkpoint))
-    if shift is not None:
-        result = replace(result, model=result.model.with_columns_moved(shift))
-    return result.with_columns_reordered(torch.argsort(columns))
-
-
-def fit_prepared(
-    problem: PreparedTable[RowSampleT],
-    observations: Observations,
-    options: FitOptions,
-    progress: Progress,
-) -> FitResult:
-    """Estimate the model of a `problem` made of `observations`: the path of all models."""
-    run = _Run(problem, options, progress)
+    run = _Run(problem, options, Progress(on_step, checkpoint))
     try:
         status = run.complete()
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    return run.result(observations, status)
+    return run.result(observations, status).with_columns_reordered(torch.argsort(columns))
 
 
 def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
