@@ -8,7 +8,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +27,7 @@ from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.selection.held_out_gains import has_fallen
 
 FloatArray = NDArray[np.float64]
 
@@ -201,7 +201,7 @@ def choose_by_cross_validation(
     parts = []
     for i, fold in enumerate(folds):
         progress.enter_part(*(_PARTS_SHARE * k / _NUM_FOLDS for k in (i, i + 1)))
-        parts.append(path.of(_without(table, fold), progress))
+        parts.append(path.of(table.without(fold), progress))
     fits: list[LassoFit] = []
     held_out: list[FloatArray] = []
     is_candidate: list[bool] = []
@@ -221,7 +221,7 @@ def choose_by_cross_validation(
         if not fits[-1].lasso.is_finite:
             held_out[-1].fill(-np.inf)  # nothing to choose
         progress.report(1.0, j + 1, None)
-        if path.ends_early and _has_fallen([float(rows.mean()) for rows in held_out]):
+        if path.ends_early and has_fallen([float(rows.mean()) for rows in held_out], _FALLS):
             break
     scores = np.mean(held_out, axis=1)
     best = _best(scores.tolist(), is_candidate)
@@ -240,22 +240,6 @@ def _held_out(
     for fold, fit in zip(folds, judged, strict=True):
         log_likelihoods[fold] = _log_likelihoods(table.X[fold], fit)
     return log_likelihoods
-
-
-def _has_fallen(scores: Sequence[float]) -> bool:
-    """Return whether the last scores of a path fell, one after the other."""
-    recent = scores[-_FALLS - 1 :]
-    return len(recent) > _FALLS and all(later < score for score, later in pairwise(recent))
-
-
-def _without(table: StandardisedTable, fold: NDArray[np.intp]) -> StandardisedTable:
-    """Return all other rows."""
-    training = StandardisedTable(np.delete(table.X, fold, axis=0), table.mean, table.scale)
-    if np.isnan(training.X).all(axis=0).any():
-        raise ValueError(
-            "`penalty='cv'` needs every column observed in each two thirds of the rows"
-        )
-    return training
 
 
 def _kept(covariance: Tensor, strength: float, progress: Progress) -> Lasso:

@@ -28,6 +28,7 @@ from vnce_engine.inference.result import LinearEvidence
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.selection.held_out_gains import WINSORISED_SHARE, winsorised_mean
 
 FloatArray = NDArray[np.float64]
 
@@ -40,9 +41,6 @@ _ROUNDS, _SWEEPS = 8, 2
 _ROWS_PER_NEEDED_ROW = 3
 # Standard errors of its mean by which h must gain. On average it loses √d / 2 where it is zero.
 _STANDARD_ERRORS = 2.0
-# Share of rows at either end whose gains are moved to the nearest of the others (winsorised): see
-# `selection.choose_linear`.
-_WINSORISED_SHARE = 0.05
 # Standard errors of a column's mean over standard deviation above what no model without h has.
 _MARGIN = 3.0
 
@@ -103,13 +101,9 @@ def choose_linear(
         # The same uniforms for both.
         judged = _Judged(trial, order, np.random.default_rng(seed), has_linear=has_linear)
         values.append(judged.held_out_values(progress))
-    gains = values[1] - values[0]
-    low, high = np.quantile(gains, [_WINSORISED_SHARE, 1 - _WINSORISED_SHARE])
-    gains = gains.clip(low, high)
-    gain = float(gains.mean())
-    error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) / (1 - 2 * _WINSORISED_SHARE)
+    gain, error = winsorised_mean(torch.from_numpy(values[1] - values[0]))
     rule = (
-        f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side drawn in, "
+        f"free if the gain, its outer {WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_STANDARD_ERRORS:g} standard errors"
     )
     return gain > _STANDARD_ERRORS * error, LinearEvidence(gain, error, rule)

@@ -3,7 +3,7 @@
 Columns that lie far from zero, beside their spread, keep all their digits this way.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -32,6 +32,15 @@ class StandardisedTable:
         """Standardise the columns, whose observed values are not all equal."""
         scaled, mean, scale = standardised_columns(observations)
         return cls(scaled.to_array(), mean, scale)
+
+    def without(self, fold: NDArray[np.intp]) -> "StandardisedTable":
+        """Return all other rows; raise `ValueError` if one of their columns is never observed."""
+        training = replace(self, X=np.delete(self.X, fold, axis=0))
+        if np.isnan(training.X).all(axis=0).any():
+            raise ValueError(
+                "`penalty='cv'` needs every column observed in each two thirds of the rows"
+            )
+        return training
 
     def log_jacobian(self) -> FloatArray:
         """Return what each row's log density (n,) of its observed cells is in the table's units.

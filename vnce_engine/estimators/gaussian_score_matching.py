@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -35,6 +34,7 @@ from vnce_engine.runtime.checks import check_count, check_number, check_range
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import Selection
+from vnce_engine.selection.held_out_gains import has_fallen, mean_and_error
 
 FloatArray = NDArray[np.float64]
 
@@ -188,7 +188,7 @@ class GaussianScoreMatching(GaussianComparator):
     ) -> tuple[PenaltyStep, ...]:
         """Return strengths from strong to weak, one of them chosen by held-out rows."""
         folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
-        parts = [replace(table, X=np.delete(table.X, fold, axis=0)) for fold in folds]
+        parts = [table.without(fold) for fold in folds]
         starts = [_start(part) for part in parts]
         tolerance = max(self.tol, _ROUGH)
         held_out: list[FloatArray] = []
@@ -204,7 +204,7 @@ class GaussianScoreMatching(GaussianComparator):
                 starts[i] = (fit.mean, fit.precision)
                 scores[fold] = row_scores(table.X[fold], fit.mean, fit.precision)
             held_out.append(scores)
-            if _has_fallen([float(values.mean()) for values in held_out]):
+            if has_fallen([float(values.mean()) for values in held_out], _FALLS):
                 break
         return _path(held_out, table.X.shape[1])
 
@@ -219,7 +219,7 @@ def _path(held_out: list[FloatArray], num_columns: int) -> tuple[PenaltyStep, ..
     """Return the strengths with the mean scores of held-out rows (n,), and the chosen one."""
     means = [float(values.mean()) for values in held_out]
     best = held_out[int(np.argmax(means))]
-    errors = [float((best - v).std(ddof=1)) / math.sqrt(len(v)) for v in held_out]
+    errors = [mean_and_error(torch.from_numpy(best - v))[1] for v in held_out]
     good_enough = [
         max(means) - mean <= _STANDARD_ERRORS * error
         for mean, error in zip(means, errors, strict=True)
@@ -230,12 +230,6 @@ def _path(held_out: list[FloatArray], num_columns: int) -> tuple[PenaltyStep, ..
         PenaltyStep(PenaltyKind.RIDGE, _STRENGTHS[j], mean, error, num_pairs, chosen=j == chosen)
         for j, (mean, error) in enumerate(zip(means, errors, strict=True))
     )
-
-
-def _has_fallen(scores: list[float]) -> bool:
-    """Return whether the last scores of the path fell, one after the other."""
-    recent = scores[-_FALLS - 1 :]
-    return len(recent) > _FALLS and all(later < score for score, later in pairwise(recent))
 
 
 def _comparator_fit(fit: MarginalScoreFit) -> ComparatorFit:

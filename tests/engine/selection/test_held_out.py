@@ -10,7 +10,8 @@ from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.selection.held_out import _is_lost, _Path, _winsorised_mean, choose_linear
+from vnce_engine.selection.held_out import _is_lost, _Path, choose_linear
+from vnce_engine.selection.held_out_gains import winsorised_mean
 from vnce_engine.selection.setting import Setting
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -89,7 +90,7 @@ def test_the_standard_error_of_a_gain_is_its_spread_over_tables() -> None:
     generator = torch.Generator().manual_seed(3)
     num_tables = 2000
     gains = torch.randn(num_tables, 300, dtype=torch.float64, generator=generator)
-    means, errors = torch.tensor([_winsorised_mean(row) for row in gains]).T
+    means, errors = torch.tensor([winsorised_mean(row) for row in gains]).T
     # Four standard errors of a standard deviation; the formula itself is right to 1 / n.
     assert float(errors.mean() / means.std()) == pytest.approx(1, abs=4 / (2 * num_tables) ** 0.5)
 
@@ -218,7 +219,7 @@ def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_te
 def test_an_infinite_objective_is_certainly_worse() -> None:
     best = torch.zeros(20, dtype=torch.float64)
     assert _is_lost([best, torch.full_like(best, -torch.inf)])
-    gain, error = _winsorised_mean(best - torch.full_like(best, -torch.inf))
+    gain, error = winsorised_mean(best - torch.full_like(best, -torch.inf))
     assert gain > 1e9 * error
 
 
