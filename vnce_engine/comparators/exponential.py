@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
 from vnce_engine.distributions.quadratic import QuadraticModel
 
 FloatArray = NDArray[np.float64]
@@ -61,13 +62,9 @@ class Parameters:
 
     def is_definite(self) -> bool:
         """Return whether K, scaled to a diagonal of 1, is safely positive definite."""
-        diagonal = np.diagonal(self.precision)
-        if not (self.is_finite() and (diagonal > 0).all()):
+        if not (self.is_finite() and (np.diagonal(self.precision) > 0).all()):
             return False
-        root = 1 / np.sqrt(diagonal)
-        return bool(
-            np.linalg.eigvalsh(self.precision * np.outer(root, root))[0] > _SMALLEST_EIGENVALUE
-        )
+        return smallest_scaled_eigenvalue(torch.from_numpy(self.precision)) > _SMALLEST_EIGENVALUE
 
     def damped(self) -> "Parameters":
         """Return the same with interactions shrunk until K is definite, which sampling needs."""

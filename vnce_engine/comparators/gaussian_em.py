@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.distributions.definiteness import inverse, smallest_scaled_eigenvalue
 from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -266,19 +267,12 @@ def _unpenalised(covariance: Tensor) -> Spread | None:
     return Spread(covariance, inverse(covariance)) if is_regular(covariance) else None
 
 
-def inverse(matrix: Tensor) -> Tensor:
-    """Return the inverse of a positive definite matrix, exactly symmetric."""
-    inverted = torch.cholesky_inverse(torch.linalg.cholesky(matrix))
-    return 0.5 * (inverted + inverted.mT)
-
-
 def is_regular(covariance: Tensor) -> bool:
     """Return whether a covariance has an inverse with digits to it, scaled to correlations."""
-    root = covariance.diagonal().rsqrt()
-    if not (torch.isfinite(root).all() and torch.isfinite(covariance).all()):
+    if not (torch.isfinite(covariance).all() and (covariance.diagonal() > 0).all()):
         return False
-    smallest = torch.linalg.eigvalsh(covariance * torch.outer(root, root))[0]
-    return bool(smallest > len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75)
+    least = len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75
+    return smallest_scaled_eigenvalue(covariance) > least
 
 
 def _singular(path: list[float]) -> str:

@@ -24,12 +24,12 @@ from vnce_engine.contrastive.objective import (
     noise_probability,
     row_terms,
 )
+from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.distributions.information import statistics, upper_triangle
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
-from vnce_engine.penalties.barrier import is_positive_definite
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
 

@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
 from vnce_engine.distributions.gibbs import sweep
 from vnce_engine.distributions.ill_conditioned import mixed_chains
 from vnce_engine.runtime.checks import as_array, check_count, shown
@@ -51,7 +53,7 @@ def sample_truncated_gaussian(
     check_count("n", n, most=_MOST_ROWS)
     check_count("burn_in", burn_in, least=0)
     check_count("thinning", thinning)
-    if _smallest_scaled_eigenvalue(precision) < _ILL_CONDITIONED:
+    if smallest_scaled_eigenvalue(torch.from_numpy(precision)) < _ILL_CONDITIONED:
         return _sample_ill_conditioned(precision, linear, n, rng, burn_in, thinning)
     num_chains = min(n, _MAX_CHAINS)
     state = np.zeros((precision.shape[0], num_chains))
@@ -77,11 +79,6 @@ def _sample_ill_conditioned(
         chains.sweep(rng, thinning)
         blocks.append(chains.state.T.copy())
     return np.concatenate(blocks)[:n]
-
-
-def _smallest_scaled_eigenvalue(precision: FloatArray) -> float:
-    root = np.sqrt(np.diagonal(precision))
-    return float(np.linalg.eigvalsh(precision / np.outer(root, root))[0])
 
 
 def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from vnce_engine.contrastive.prepared import RowSample
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
 from vnce_engine.inference.result import Diagnostics, PenaltyStep, Stability, path_of_the_chosen
 from vnce_engine.optim.surrogate import SurrogatePoint
 from vnce_engine.runtime.checks import listed
@@ -43,7 +44,7 @@ def diagnose(
 
     `wrong` (n,) is the probability of being noise that each data row is given, where there is any.
     """
-    smallest = _smallest_scaled_eigenvalue(precision)
+    smallest = smallest_scaled_eigenvalue(precision)
     return Diagnostics(
         gradient_norm=gradient_norm,
         effective_sample_size=effective_sample_size,
@@ -79,12 +80,6 @@ def diagnose_contrastive(
         num_draws=sample.num_draws,
         noise_ratio=sample.nu,
     )
-
-
-def _smallest_scaled_eigenvalue(precision: Tensor) -> float:
-    """Return the smallest eigenvalue of K (d, d) when its diagonal is scaled to 1."""
-    root = precision.diagonal().rsqrt()
-    return float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
 
 
 def _largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:

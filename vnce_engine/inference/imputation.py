@@ -14,10 +14,10 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.cell_means import TruncatedCells
+from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.distributions.uniforms import sobol_stream
 from vnce_engine.inference.mean_field import IncompleteRows, sweep
-from vnce_engine.penalties.barrier import is_positive_definite
 
 # Draws of a row's missing cells. The same uniforms serve every row, so that what a row is filled
 # with depends on no other.

@@ -15,9 +15,10 @@ from vnce_engine import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_em import Spread, _blocks, _expect, inverse
+from vnce_engine.comparators.gaussian_em import Spread, _blocks, _expect
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
+from vnce_engine.distributions.definiteness import inverse
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import mask_completely_at_random
