@@ -31,7 +31,7 @@ from vnce_engine.inference.metrics import partial_correlation, scaled_interactio
 from vnce_engine.inference.result import Edge, FitResult
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_count, is_whole, shown
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.progress import OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
@@ -133,19 +133,15 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         # A fit of a long table has other uses for the memory.
         del table, transformed
-        result = self._estimate(observations, _seed(self.random_state), on_step, checkpoint)
+        result = self._estimate(
+            observations, _seed(self.random_state), Progress(on_step, checkpoint)
+        )
         self._present(result, observations, warnings)
         self.column_transform_ = str(transform)
         return self
 
     @abstractmethod
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         """Fit to the transformed observations."""
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:

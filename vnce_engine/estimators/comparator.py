@@ -32,9 +32,8 @@ from vnce_engine.inference.diagnostics import missing_completely_at_random
 from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_number, check_range, listed
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
@@ -84,14 +83,7 @@ class ComparatorEstimator(NetworkEstimator):
     def _penalty_kinds(self) -> tuple[str, ...]:
         return (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        progress = Progress(on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         X, rng = scaled.to_array(), np.random.default_rng(seed)

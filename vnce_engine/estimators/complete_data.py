@@ -20,7 +20,7 @@ from vnce_engine.comparators.score_matching import JudgedScoreMatching, ScoreMat
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.penalties.boundedness import Growth
-from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
 from vnce_engine.runtime.checks import check_choice, check_count, check_number
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
@@ -42,7 +42,7 @@ _MESSAGES = {
 @dataclass(kw_only=True, eq=False, repr=False)
 class _CompletedEstimator(ComparatorEstimator):
     imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs"
-    penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive"
+    penalty_kind: PenaltyName = "adaptive"
     tol: float = 3e-3
 
     @abstractmethod
@@ -116,10 +116,6 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         zero than any model without h has it, about √(2d) standard deviations; else both models are
         fitted to half of the rows, and h is free if the objective of the others gains
         more than two standard errors by it. `linear_choice_` says which.
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K and h are those of the transformed columns.
-    penalty : float or None
-        Strength of the penalty, as it is for 1000 rows.
     penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
         As of `TruncatedGaussianVNCE`; "l1" gives exact zeros.
     max_iter : int or None
@@ -127,14 +123,9 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
     tol : float
         Change in a round of a column's mean imputed value, averaged over rounds, in units of the
         column's root mean square, at which imputation has settled.
-    random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
-    min_observed : int or None
-        As it is for `TruncatedGaussianVNCE`.
-    edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge.
 
-    The attributes are those of `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
+    All other parameters are those of `TruncatedGaussianMLE`. The attributes are those of
+    `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
     """
 
     def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:

@@ -9,7 +9,7 @@ import numpy as np
 
 from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
 from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.runtime.checks import (
     check_choice,
@@ -35,7 +35,7 @@ class ContrastiveEstimator(NetworkEstimator):
     """A network told from noise; subclasses say of which model, and what of missing cells."""
 
     penalty: float | Literal["auto"] | None = "auto"
-    penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto"
+    penalty_kind: PenaltyName | Literal["auto"] = "auto"
     penalties: Sequence[float] | None = None
     selection: Literal["held-out", "ebic", "stability"] = "held-out"
     ebic_gamma: float = 0.5

@@ -44,28 +44,11 @@ class TruncatedGaussianCD(ComparatorEstimator):
         Gibbs sweeps a step, k.
     step_size : float
         Of the first gradient step, columns scaled to mean square 1; it falls as 1 / (1 + epoch/10).
-    linear : "auto", "zero" or "free"
-        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
-        zero than any model without h has it, about √(2d) standard deviations; else both models are
-        fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
-        more than two standard errors by it. `linear_choice_` says which.
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K and h are those of the transformed columns.
-    penalty : float or None
-        Strength of the penalty, as it is for 1000 rows.
-    penalty_kind : "adaptive" or "ridge"
-        As of `TruncatedGaussianVNCE`.
     max_iter : int or None
         Epochs, 80 if None, in batches of 100 rows.
-    random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
-    min_observed : int or None
-        As it is for `TruncatedGaussianVNCE`.
-    edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge.
 
-    The attributes are those of `TruncatedGaussianVNCE`; `objective_path_` holds the squared length
-    of the gradient in each step.
+    All other parameters are those of `TruncatedGaussianMLE`. The attributes are those of
+    `TruncatedGaussianVNCE`; `objective_path_` holds the squared length of the gradient in each step.
     """
 
     persistent: bool = True

@@ -11,9 +11,8 @@ from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.model_fits import fit_gaussian
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.progress import Progress
 
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
@@ -79,14 +78,8 @@ class GaussianVNCE(_GaussianEstimator):
     Source: Rhodes and Gutmann (2019), Theorem 1, on a model whose posterior is known.
     """
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        return fit_gaussian(observations, self._options(), seed, on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
+        return fit_gaussian(observations, self._options(), seed, progress)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -109,16 +102,10 @@ class GaussianNCE(_GaussianEstimator):
         super()._check_parameters()
         check_choice("imputation", self.imputation, _FILLINGS)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit_gaussian(filled, self._options(), seed, on_step, checkpoint),
+            lambda filled: fit_gaussian(filled, self._options(), seed, progress),
         )

@@ -28,9 +28,8 @@ from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.result import FitResult
 from vnce_engine.penalties.boundedness import few_rows, unbounded
 from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 from vnce_engine.selection.choice import Selection
 
@@ -135,14 +134,7 @@ class GaussianEM(GaussianComparator):
         check_number("tol", self.tol, "a positive number", 0, math.inf)
         check_range("edge_threshold", self.edge_threshold, 0, 1)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        progress = Progress(on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         table = StandardisedTable.of(observations)
         is_wide = self._refuse_few_rows(table)
         progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))

@@ -29,9 +29,8 @@ from vnce_engine.inference.diagnostics import grid_end_warnings, missing_complet
 from vnce_engine.inference.result import FitResult, PenaltyStep
 from vnce_engine.penalties.boundedness import Growth, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import Selection
 from vnce_engine.selection.held_out_gains import has_fallen, mean_and_error
@@ -113,14 +112,7 @@ class GaussianScoreMatching(GaussianComparator):
         check_number("tol", self.tol, "a positive number", 0, math.inf)
         check_range("edge_threshold", self.edge_threshold, 0, 1)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        progress = Progress(on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         table = StandardisedTable.of(observations)
         num_rows, d = table.X.shape
         given = self.penalty if isinstance(self.penalty, int | float) else None

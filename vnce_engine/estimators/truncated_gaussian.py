@@ -12,9 +12,8 @@ from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.fit import AUTO, FitOptions
 from vnce_engine.pipeline.model_fits import fit_truncated_gaussian
 from vnce_engine.pipeline.paper_preset import fit_by_papers_recipe
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.progress import Progress
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -155,20 +154,14 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
                     f"`{name}={getattr(self, name)!r}` needs `preset='default'`, got 'paper'"
                 )
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         options = self._options()
         if self.preset == "default":
-            return fit_truncated_gaussian(observations, options, seed, on_step, checkpoint)
+            return fit_truncated_gaussian(observations, options, seed, progress)
         refuse_zeros(observations.to_array(), self._column_names())
         if self.max_iter is None:
             options = replace(options, max_cycles=MAX_ITERATIONS)
-        return fit_by_papers_recipe(observations, options, seed, on_step, checkpoint)
+        return fit_by_papers_recipe(observations, options, seed, progress)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -192,18 +185,10 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         super()._check_parameters()
         check_choice("imputation", self.imputation, tuple(Imputation))
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit_truncated_gaussian(
-                filled, self._options(), seed, on_step, checkpoint
-            ),
+            lambda filled: fit_truncated_gaussian(filled, self._options(), seed, progress),
         )

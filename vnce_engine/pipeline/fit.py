@@ -22,9 +22,8 @@ from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, Selection
 from vnce_engine.selection.ebic import choose_by_ebic
@@ -99,8 +98,7 @@ def fit_table(
     observations: Observations,
     options: FitOptions,
     seed: int,
-    on_step: OnStep | None = None,
-    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
 ) -> FitResult:
     """Estimate the model of a class of problems from observations, missing cells allowed.
 
@@ -111,10 +109,10 @@ def fit_table(
     than is safe meets as many parameters as rows, or where the checkpoint is another fit's.
     """
     refuse_unbounded(observations, options)
-    checkpoint = checkpoint or Checkpoint()
+    progress = progress or Progress(None)
     # It may go on on another device.
     choices = (problem_class.__name__, replace(options, device="cpu"))
-    checkpoint.begin_fit(observations.name_of_fit(choices, seed))
+    progress.checkpoint.begin_fit(observations.name_of_fit(choices, seed))
     rows, columns = canonical_order(observations)
     problem = problem_class.prepare(
         observations.reordered(rows, columns).to(chosen_device(options.device)),
@@ -123,8 +121,8 @@ def fit_table(
         torch.Generator().manual_seed(seed),
         options.noise_scale,
     )
-    checkpoint.move_to(problem.scale.device)
-    run = _Run(problem, options, Progress(on_step, checkpoint))
+    progress.checkpoint.move_to(problem.scale.device)
+    run = _Run(problem, options, progress)
     try:
         status = run.complete()
     except FitCancelledError:

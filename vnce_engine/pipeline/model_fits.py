@@ -8,16 +8,11 @@ from vnce_engine.data.far_columns import lowered
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.result import FitResult
 from vnce_engine.pipeline.fit import FitOptions, fit_table
-from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.progress import Progress
 
 
 def fit_truncated_gaussian(
-    observations: Observations,
-    options: FitOptions,
-    seed: int,
-    on_step: OnStep | None = None,
-    checkpoint: Checkpoint | None = None,
+    observations: Observations, options: FitOptions, seed: int, progress: Progress | None = None
 ) -> FitResult:
     """Estimate the truncated Gaussian from non-negative observations, as `fit_table` does.
 
@@ -28,22 +23,18 @@ def fit_truncated_gaussian(
     if options.linear != "zero":
         observations, shift = lowered(observations)
     if shift is None:
-        return fit_table(Problem, observations, options, seed, on_step, checkpoint)
+        return fit_table(Problem, observations, options, seed, progress)
     options = replace(options, linear="free")
-    result = fit_table(Problem, observations, options, seed, on_step, checkpoint)
+    result = fit_table(Problem, observations, options, seed, progress)
     return replace(result, model=result.model.with_columns_moved(shift))
 
 
 def fit_gaussian(
-    observations: Observations,
-    options: FitOptions,
-    seed: int,
-    on_step: OnStep | None = None,
-    checkpoint: Checkpoint | None = None,
+    observations: Observations, options: FitOptions, seed: int, progress: Progress | None = None
 ) -> FitResult:
     """Estimate a Gaussian on all of R^d, as `fit_table` does.
 
     h is free and there is no barrier, whatever the options say: K is positive definite as it is.
     """
     options = replace(options, linear="free", barrier_rows=0.0)
-    return fit_table(GaussianProblem, observations, options, seed, on_step, checkpoint)
+    return fit_table(GaussianProblem, observations, options, seed, progress)

@@ -14,8 +14,7 @@ from vnce_engine.inference.diagnostics import diagnose, numerical_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import MESSAGES, FitOptions, refuse_unbounded
-from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import OnStep, Progress
+from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 
 _MESSAGES = {
@@ -28,11 +27,7 @@ _MESSAGES = {
 
 
 def fit_by_papers_recipe(
-    observations: Observations,
-    options: FitOptions,
-    seed: int,
-    on_step: OnStep | None = None,
-    checkpoint: Checkpoint | None = None,
+    observations: Observations, options: FitOptions, seed: int, progress: Progress
 ) -> FitResult:
     """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper_recipe.py`).
 
@@ -46,7 +41,6 @@ def fit_by_papers_recipe(
     has_linear = options.linear == "free"
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
-    progress = Progress(on_step, checkpoint)
     progress.checkpoint.begin_fit(observations.name_of_fit(("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(

@@ -13,6 +13,7 @@ from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
 from vnce_engine.pipeline.model_fits import fit_truncated_gaussian
 from vnce_engine.runtime.checkpoint import Checkpoint
+from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection.choice import Selection
 from vnce_engine.selection.stability import StabilityRule
 
@@ -80,11 +81,11 @@ def test_a_fit_that_was_interrupted_goes_on_on_another_device(device: Any) -> No
     table = observations(lowest=1.0)
     stored: list[bytes] = []
     whole = fit_truncated_gaussian(
-        table, options, 0, lambda step: stored.append(step.checkpoint.dump())
+        table, options, 0, Progress(lambda step: stored.append(step.checkpoint.dump()))
     )
     for content in stored[:: len(stored) // 3]:
         resumed = fit_truncated_gaussian(
-            table, replace(options, device=device), 0, checkpoint=Checkpoint.load(content)
+            table, replace(options, device=device), 0, Progress(None, Checkpoint.load(content))
         )
         assert (resumed.penalty, resumed.linear_choice) == (whole.penalty, whole.linear_choice)
         torch.testing.assert_close(
