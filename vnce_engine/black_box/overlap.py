@@ -11,11 +11,10 @@ from vnce_engine.contrastive.objective import (
     effective_share,
     log_mean_weight,
     noise_probability,
+    separated_share,
     vnce_objective,
 )
 
-# A class probability that leaves less than this to the other class counts as certain.
-_CERTAIN = 1e-6
 # Shares from which on noise counts as too easy: of certain rows, and of the confusion that noise
 # equal to the data would leave.
 _MOST_CERTAIN = 0.5
@@ -70,7 +69,7 @@ def noise_overlap(log_ratio_data: Tensor, log_ratio_noise: Tensor, nu: float) ->
     marginal = log_mean_weight(log_ratio_noise)
     wrong_noise = data_probability(marginal, nu)
     wrong = torch.cat([wrong_data, wrong_noise])
-    separated = float((wrong < _CERTAIN).double().mean())
+    separated = separated_share(wrong)
     confusion = float(wrong_data.mean()) * (1 + nu) / nu
     effective_noise = float(effective_share(marginal))
     effective_draws = float(effective_share(log_ratio_data).mean())

@@ -16,15 +16,12 @@ from torch import Tensor
 
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.distributions.definiteness import inverse, smallest_scaled_eigenvalue
-from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
+from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, GaussianConditionals
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
-
-# Rows whose conditionals are held at a time.
-_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -223,7 +220,7 @@ def _blocks(rows: Tensor) -> list[_Block]:
     is_missing = rows.isnan()
     _, pattern = torch.unique(is_missing, dim=0, return_inverse=True)
     blocks = []
-    for order in torch.argsort(pattern, stable=True).split(_BLOCK_ROWS):
+    for order in torch.argsort(pattern, stable=True).split(BLOCK_ROWS):
         patterns, inverse = torch.unique(is_missing[order], dim=0, return_inverse=True)
         values = rows[order].nan_to_num(nan=0.0)
         blocks.append(_Block(order.numpy(), values, is_missing[order], patterns, inverse))
@@ -272,7 +269,7 @@ def is_regular(covariance: Tensor) -> bool:
     if not (torch.isfinite(covariance).all() and (covariance.diagonal() > 0).all()):
         return False
     least = len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75
-    return smallest_scaled_eigenvalue(covariance) > least
+    return bool(smallest_scaled_eigenvalue(covariance) > least)
 
 
 def _singular(path: list[float]) -> str:

@@ -22,7 +22,7 @@ from vnce_engine.comparators.gaussian_em import (
     fit_gaussian,
     observed_log_likelihoods,
 )
-from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import NUM_FOLDS, StandardisedTable
 from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -37,7 +37,6 @@ _WEAKEST = 0.01
 _LEAST_STRONGEST = 1e-3
 # Above the largest correlation by more than rounding, which would leave an edge of 1e-16.
 _MARGIN = 1 + 1e-9
-_NUM_FOLDS = 3
 _MAX_ITERATIONS = 200
 # Of the dual, in nats a row, at which a lasso has settled: far below the sampling error.
 _DUAL_GAP = 1e-4
@@ -197,10 +196,10 @@ def choose_by_cross_validation(
     path: LassoPath, table: StandardisedTable, rng: np.random.Generator, progress: Progress
 ) -> LassoChoice:
     """Return K at the penalty of best observed-data likelihood on held-out rows, of three folds."""
-    folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
+    folds = table.folds(rng)
     parts = []
     for i, fold in enumerate(folds):
-        progress.enter_part(*(_PARTS_SHARE * k / _NUM_FOLDS for k in (i, i + 1)))
+        progress.enter_part(*(_PARTS_SHARE * k / NUM_FOLDS for k in (i, i + 1)))
         parts.append(path.of(table.without(fold), progress))
     fits: list[LassoFit] = []
     held_out: list[FloatArray] = []

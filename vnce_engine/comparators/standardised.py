@@ -16,6 +16,8 @@ from vnce_engine.distributions.quadratic import QuadraticModel
 
 FloatArray = NDArray[np.float64]
 
+NUM_FOLDS = 3
+
 
 @dataclass(frozen=True)
 class StandardisedTable:
@@ -32,6 +34,10 @@ class StandardisedTable:
         """Standardise the columns, whose observed values are not all equal."""
         scaled, mean, scale = standardised_columns(observations)
         return cls(scaled.to_array(), mean, scale)
+
+    def folds(self, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Return the rows dealt to three folds."""
+        return np.array_split(rng.permutation(len(self.X)), NUM_FOLDS)
 
     def without(self, fold: NDArray[np.intp]) -> "StandardisedTable":
         """Return all other rows; raise `ValueError` if one of their columns is never observed."""

@@ -13,6 +13,8 @@ from torch.nn.functional import logsigmoid
 
 # Noise rows a data row that are enough for a Hessian, which needs fewer rows than a gradient.
 CURVATURE_NOISE_RATIO = 4
+# A class probability that leaves less than this to the other class counts as certain.
+_CERTAIN = 1e-6
 # Signs of the two classes.
 DATA, NOISE = 1.0, -1.0
 
@@ -84,6 +86,11 @@ def curvature_weights(log_ratio: Tensor, nu: float) -> Tensor:
     """Return h (1 - h): minus the second derivative of a row's term, of either class."""
     probability = data_probability(log_ratio, nu)
     return probability * (1 - probability)
+
+
+def separated_share(wrong: Tensor) -> float:
+    """Return the share of rows (n,) whose probability of the wrong class is next to nothing."""
+    return float((wrong < _CERTAIN).to(wrong.dtype).mean())
 
 
 def log_mean_weight(log_weights: Tensor) -> Tensor:

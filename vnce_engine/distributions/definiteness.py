@@ -1,7 +1,10 @@
-"""Whether a precision matrix is positive definite, how far it is from that, and its inverse."""
+"""Whether a precision matrix is symmetric and positive definite, and its inverse."""
 
 import torch
 from torch import Tensor
+
+# Asymmetry allowed as rounding, relative to the largest entry.
+SYMMETRY_TOLERANCE = 1e-10
 
 
 def is_positive_definite(precision: Tensor) -> bool:

@@ -14,6 +14,9 @@ from torch import Tensor
 
 from vnce_engine.distributions.quadratic import QuadraticModel
 
+# Rows whose patterns' factors are to be in memory at once.
+BLOCK_ROWS = 4096
+
 
 @dataclass(frozen=True)
 class GaussianConditionals:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
+from vnce_engine.distributions.definiteness import SYMMETRY_TOLERANCE, smallest_scaled_eigenvalue
 from vnce_engine.distributions.gibbs import sweep
 from vnce_engine.distributions.ill_conditioned import mixed_chains
 from vnce_engine.runtime.checks import as_array, check_count, shown
@@ -17,8 +17,6 @@ FloatArray = NDArray[np.float64]
 _MOST_ROWS = 100_000_000
 # Few enough that the chains' states stay in cache, enough that NumPy's cost per call is shared.
 _MAX_CHAINS = 250
-# Asymmetry allowed as rounding, relative to the largest entry.
-_SYMMETRY_TOLERANCE = 1e-10
 # Smallest eigenvalue, K scaled to a diagonal of 1, from which 100 sweeps forget their start: of two
 # columns it leaves .97^200 of it.
 _ILL_CONDITIONED = 0.03
@@ -88,7 +86,7 @@ def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray
     if not np.isfinite(matrix).all():
         raise ValueError("`precision` must be finite")
     asymmetry = np.abs(matrix - matrix.T).max()
-    if asymmetry > _SYMMETRY_TOLERANCE * np.abs(matrix).max():
+    if asymmetry > SYMMETRY_TOLERANCE * np.abs(matrix).max():
         raise ValueError(f"`precision` must be symmetric, got entries that differ by {asymmetry}")
     matrix = 0.5 * (matrix + matrix.T)
     smallest = np.linalg.eigvalsh(matrix)[0]

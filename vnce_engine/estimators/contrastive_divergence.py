@@ -48,7 +48,7 @@ class TruncatedGaussianCD(ComparatorEstimator):
         Epochs, 80 if None, in batches of 100 rows.
 
     All other parameters are those of `TruncatedGaussianMLE`. The attributes are those of
-    `TruncatedGaussianVNCE`; `objective_path_` holds the squared length of the gradient in each step.
+    `TruncatedGaussianVNCE`; `objective_path_` has the squared length of each step's gradient.
     """
 
     persistent: bool = True

@@ -21,7 +21,7 @@ from vnce_engine.comparators.result import (
     Shrinkage,
     present,
 )
-from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import NUM_FOLDS, StandardisedTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian_em import GaussianComparator
@@ -40,7 +40,6 @@ FloatArray = NDArray[np.float64]
 _MAX_ITERATIONS = 1_000
 # Ridges to choose from, from one that leaves hardly any interaction to the weakest that is safe.
 _STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-_NUM_FOLDS = 3
 # Falls in a row of the held-out score after which the path ends.
 _FALLS = 2
 # Largest entry of the gradient up to which fits are followed that are only compared.
@@ -179,7 +178,7 @@ class GaussianScoreMatching(GaussianComparator):
         progress: Progress,
     ) -> tuple[PenaltyStep, ...]:
         """Return strengths from strong to weak, one of them chosen by held-out rows."""
-        folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
+        folds = table.folds(rng)
         parts = [table.without(fold) for fold in folds]
         starts = [_start(part) for part in parts]
         tolerance = max(self.tol, _ROUGH)
@@ -187,8 +186,8 @@ class GaussianScoreMatching(GaussianComparator):
         for j, strength in enumerate(_STRENGTHS):
             scores = np.empty(len(table.X))
             for i, (fold, part) in enumerate(zip(folds, parts, strict=True)):
-                done = (j * _NUM_FOLDS + i) / (len(_STRENGTHS) * _NUM_FOLDS)
-                progress.enter_part(done, done + 1 / (len(_STRENGTHS) * _NUM_FOLDS))
+                done = (j * NUM_FOLDS + i) / (len(_STRENGTHS) * NUM_FOLDS)
+                progress.enter_part(done, done + 1 / (len(_STRENGTHS) * NUM_FOLDS))
                 own = replace(penalty, strength=strength, num_rows=len(part.X))
                 fit = self._fit_rows(part, own, starts[i], tolerance, progress)
                 if fit.status is FitStatus.CANCELLED:

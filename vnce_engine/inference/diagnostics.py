@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vnce_engine.contrastive.objective import separated_share
 from vnce_engine.contrastive.prepared import RowSample
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
@@ -15,8 +16,6 @@ from vnce_engine.optim.surrogate import SurrogatePoint
 from vnce_engine.runtime.checks import listed
 from vnce_engine.runtime.reports import FitWarning
 
-# A class probability that leaves less than this to the other class counts as certain.
-_CERTAIN = 1e-6
 # Signs that a fit is running away: the penalty no longer holds the interactions, or the noise no
 # longer resembles the data.
 _LARGEST_INTERACTION = 1.0
@@ -50,7 +49,7 @@ def diagnose(
         effective_sample_size=effective_sample_size,
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
-        separated_share=math.nan if wrong is None else _separated_share(wrong),
+        separated_share=math.nan if wrong is None else separated_share(wrong),
         mean_classification=math.nan if wrong is None else float(wrong.mean()),
         largest_interaction=_largest_interaction(precision, inverse_k0),
         num_rows=observations.num_rows,
@@ -86,11 +85,6 @@ def _largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:
     """Return the largest |kappa_ij| = |K_ij| / sqrt(k0_i k0_j) of two different columns."""
     kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
     return float((kappa - torch.diag(kappa.diagonal())).abs().max())
-
-
-def _separated_share(wrong: Tensor) -> float:
-    """Return the share of rows whose probability of the wrong class (n,) is next to nothing."""
-    return float((wrong < _CERTAIN).to(wrong.dtype).mean())
 
 
 def missing_completely_at_random() -> FitWarning:

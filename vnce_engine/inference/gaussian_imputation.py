@@ -11,10 +11,7 @@ from torch import Tensor
 
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.cell_means import ClampedCells
-from vnce_engine.distributions.gaussian_conditional import CompletedRows
-
-# Rows whose patterns' factors are in memory at once.
-_BLOCK_ROWS = 4096
+from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, CompletedRows
 
 
 def impute_normal(
@@ -26,8 +23,8 @@ def impute_normal(
     transform's range, where its least value stands. Observed cells stay the same to the last bit.
     """
     filled = np.array(X, dtype=np.float64)
-    for start in range(0, len(filled), _BLOCK_ROWS):
-        block = filled[start : start + _BLOCK_ROWS]
+    for start in range(0, len(filled), BLOCK_ROWS):
+        block = filled[start : start + BLOCK_ROWS]
         deviation = torch.from_numpy(transform.forward(block)) - mean
         rows = CompletedRows.of(precision, 0.0, deviation)
         if transform is Transform.NONE:

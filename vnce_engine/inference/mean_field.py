@@ -19,8 +19,8 @@ from torch import Tensor
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
 
-# How far beyond the largest observed value of its column q's mu may go.
-_CEILING_FACTOR = 2.0
+# How far beyond the largest observed value of its column a missing cell may be expected.
+CEILING_FACTOR = 2.0
 # Columns whose factors are set at once, at most.
 _GROUP = 24
 
@@ -76,7 +76,7 @@ class Factors(NamedTuple):
 
 def ceiling(observations: Observations) -> Tensor:
     """Return how high q's mu may go in each column (d,)."""
-    return _CEILING_FACTOR * observations.values.max(dim=0).values
+    return CEILING_FACTOR * observations.values.max(dim=0).values
 
 
 def sweep(table: IncompleteRows, augmented: Tensor, num_sweeps: int) -> Factors:

@@ -24,7 +24,7 @@ from vnce_engine.contrastive.prepared import Fit, RowSampleT
 from vnce_engine.distributions.information import to_matrix, to_slope, upper_triangle
 from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.optim.constraints import Constraints
-from vnce_engine.optim.newton import newton_step
+from vnce_engine.optim.newton import MAX_HALVINGS, newton_step
 from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import Progress
@@ -35,7 +35,6 @@ NUM_FOLDS = 10
 # takes longer, and there are fewer folds.
 MOST_PARAMETERS = 1_000
 _NUM_WIDE_FOLDS = 3
-_MAX_HALVINGS = 30
 
 
 def cross_validated(
@@ -202,7 +201,7 @@ def _moved(augmented: Tensor, step: Tensor, constraints: Constraints) -> tuple[T
     if step.isnan().any():
         return torch.full_like(augmented, torch.nan), 1.0
     share = 1.0
-    for _ in range(_MAX_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         moved = constraints.project(augmented + share * step)
         if constraints.contains(moved):
             return moved, share

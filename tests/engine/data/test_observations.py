@@ -63,7 +63,7 @@ def test_a_table_has_two_dimensions(shape):
 
 @pytest.mark.parametrize("rows_at_once", [2, 100])
 def test_columns_have_the_same_figures_by_any_parts_of_the_rows(table, rows_at_once, monkeypatch):
-    monkeypatch.setattr(observations_module, "_PART_ROWS", rows_at_once)
+    monkeypatch.setattr(observations_module, "PART_ROWS", rows_at_once)
     observations = Observations.from_array(table)
 
     mean, variance = observations.moments()
