@@ -15,7 +15,12 @@ from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, is_rounding, newton_step
-from vnce_engine.optim.step_length import leaves_rounding, length_in_standard_errors, scaled_change
+from vnce_engine.optim.step_length import (
+    leaves_rounding,
+    length_in_standard_errors,
+    scaled_change,
+    share_done,
+)
 from vnce_engine.optim.surrogate import Sample, Surrogate, SurrogatePoint
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 
@@ -167,8 +172,7 @@ class _Ascent:
         """Return the share of the way, on a logarithmic scale, from the first step to the last."""
         if not math.isfinite(self._last_ratio):
             return 0.0
-        whole, left = math.log(max(self._first_ratio, 1)), math.log(max(self._last_ratio, 1))
-        return 1 - left / whole if whole > 0 else 1.0
+        return share_done(self._first_ratio, self._last_ratio)
 
     def state(self) -> list[Tensor]:
         """Return all that later steps depend on."""

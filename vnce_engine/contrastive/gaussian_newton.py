@@ -7,7 +7,7 @@ from torch import Tensor
 from vnce_engine.contrastive.gaussian_sample import GaussianSample, of_possible_spread
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import newton_step
-from vnce_engine.optim.step_length import leaves_rounding, scaled_change
+from vnce_engine.optim.step_length import leaves_rounding, scaled_change, share_done
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.checkpoint import RunEntry
@@ -104,7 +104,5 @@ class GaussianCycles:
 
     def _report(self, change: float, first_change: float, tolerance: float) -> None:
         """Report the share of the way, on a logarithmic scale, from the first change."""
-        way = math.log(max(first_change, tolerance) / tolerance)
-        left = math.log(max(change, tolerance) / tolerance)
-        share = 1 - left / way if way > 0 else 1.0
+        share = share_done(first_change / tolerance, change / tolerance)
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])

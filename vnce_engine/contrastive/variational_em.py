@@ -17,6 +17,7 @@ from vnce_engine.optim.step_length import (
     column_units,
     length_in_standard_errors,
     scaled_change,
+    share_done,
 )
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
@@ -206,9 +207,7 @@ class Cycles:
         return image
 
     def _report(self, ratio: float, first_ratio: float) -> None:
-        whole = math.log(max(first_ratio, 1))
-        left = math.log(max(ratio, 1))
-        share = 1 - left / whole if whole > 0 else 1.0
+        share = share_done(first_ratio, ratio)
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])
 
 

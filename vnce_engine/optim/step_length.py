@@ -43,6 +43,15 @@ def column_units(augmented: Tensor) -> Tensor:
     return torch.outer(root, root)
 
 
+def share_done(first_ratio: float, ratio: float) -> float:
+    """Return the share of the way, on a logarithmic scale, from the first ratio down to 1.
+
+    Ratios say how many times as long a step is as the last one may be.
+    """
+    whole, left = math.log(max(first_ratio, 1)), math.log(max(ratio, 1))
+    return 1 - left / whole if whole > 0 else 1.0
+
+
 def leaves_rounding(step: NewtonStep) -> bool:
     """Return whether what is left promises no gain that could be told from rounding."""
     return is_rounding(float((step.remaining * step.point.gradient).sum()), step.point)
