@@ -11,7 +11,6 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection.held_out import _is_lost, _Path, choose_linear
-from vnce_engine.selection.held_out_gains import winsorised_mean
 from vnce_engine.selection.setting import Setting
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -84,15 +83,6 @@ def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) 
     evidence = model.linear_evidence_
     assert (evidence.gain > 1.35 * evidence.standard_error) == (choice == "free")
     assert (model.linear_ == 0).all() == (choice == "zero")
-
-
-def test_the_standard_error_of_a_gain_is_its_spread_over_tables() -> None:
-    generator = torch.Generator().manual_seed(3)
-    num_tables = 2000
-    gains = torch.randn(num_tables, 300, dtype=torch.float64, generator=generator)
-    means, errors = torch.tensor([winsorised_mean(row) for row in gains]).T
-    # Four standard errors of a standard deviation; the formula itself is right to 1 / n.
-    assert float(errors.mean() / means.std()) == pytest.approx(1, abs=4 / (2 * num_tables) ** 0.5)
 
 
 def test_two_rows_in_wrong_units_do_not_hide_that_a_linear_term_is_needed() -> None:
@@ -213,14 +203,12 @@ def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_te
     generator = torch.Generator().manual_seed(0)
     problem = Problem.prepare(observations, 10, "sobol", generator)
     setting = Setting(problem, PenaltyKind.ADAPTIVE, False)
-    assert choose_linear(setting, Progress(None))[0] == choice
+    assert choose_linear(setting, Progress(None))[0] == (choice == "free")
 
 
-def test_an_infinite_objective_is_certainly_worse() -> None:
+def test_a_path_is_lost_where_an_objective_is_infinite() -> None:
     best = torch.zeros(20, dtype=torch.float64)
     assert _is_lost([best, torch.full_like(best, -torch.inf)])
-    gain, error = winsorised_mean(best - torch.full_like(best, -torch.inf))
-    assert gain > 1e9 * error
 
 
 @pytest.mark.release
