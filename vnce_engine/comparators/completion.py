@@ -41,7 +41,7 @@ def fit_completed(
     tolerance: float,
     progress: Progress,
 ) -> ComparatorFit:
-    """Return the estimate by `fit` of a table with holes; `objective_path` has its maxima.
+    """Return the estimate by `fit` of an incomplete table; `objective_path` has its maxima.
 
     Without an `imputation` missing cells are drawn from the model by Gibbs sweeps. Such a fit has
     converged when no column's mean imputed value, averaged over rounds, moves by more than
@@ -69,7 +69,7 @@ def fit_completed(
 
 
 def filled(X: FloatArray, imputation: Imputation) -> FloatArray:
-    """Return a table (n, d) without holes, or its complete rows; fixed fills draw nothing."""
+    """Return a filled table (n, d), or its complete rows; fixed values draw nothing."""
     complete = fill(Observations.from_array(X), imputation, torch.Generator())
     rows: FloatArray = complete.values.numpy()
     return rows

@@ -1,4 +1,4 @@
-"""Filling the holes of a table by fixed values or noise before a fit that has no place for them."""
+"""Filling the missing cells of a table by fixed values or noise before a fit without them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +26,7 @@ class Imputation(StrEnum):
 def fill(
     observations: Observations, imputation: Imputation, generator: torch.Generator
 ) -> Observations:
-    """Return a table without holes: filled by fixed values or noise, or its complete rows.
+    """Return a complete table: filled by fixed values or noise, or its complete rows.
 
     Raises `ValueError` as `complete_rows` does if only they are to be kept.
     """

@@ -1,4 +1,4 @@
-"""Maximum likelihood of a Gaussian on all of ℝ^d from rows with holes, by EM.
+"""Maximum likelihood of a Gaussian on all of ℝ^d from rows with missing cells, by EM.
 
 The E-step takes the expected moments given the observed cells, the M-step the mean and covariance
 with these moments; the observed-data likelihood never falls.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.definiteness import inverse, smallest_scaled_eigenvalue
 from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, GaussianConditionals
 from vnce_engine.distributions.quadratic import QuadraticModel
@@ -74,7 +75,7 @@ def fit_gaussian(
     m_step: MStep | None = None,
     start: tuple[Tensor, Spread] | None = None,
 ) -> GaussianFit:
-    """Fit to a table with holes, from the columns' own means and variances.
+    """Fit to a table with missing cells, from the columns' own means and variances.
 
     Or from another mean and spread. `span` is the part of the present stage that this is, None if
     that has been entered. Without an `m_step` nothing is penalised.
@@ -147,7 +148,7 @@ class _Iterations:
 
 
 def independent_covariance(X: FloatArray) -> Tensor:
-    """Return the expected covariance (d, d) of X (n, d), holes allowed, under independent columns.
+    """Return the expected covariance (d, d) of an incomplete X (n, d) under independent columns.
 
     Where no penalised step away from such columns gains, they are the penalised maximum.
     """
@@ -248,15 +249,8 @@ def _expect(blocks: list[_Block], mean: Tensor, precision: Tensor) -> _Expected:
     )
 
 
-def _column_moments(rows: Tensor) -> tuple[Tensor, Tensor]:
-    observed = ~rows.isnan()
-    counts = observed.sum(dim=0)
-    mean = rows.nansum(dim=0) / counts
-    return mean, ((rows - mean).square().nansum(dim=0)) / counts
-
-
 def _independent(rows: Tensor) -> tuple[Tensor, Spread]:
-    mean, variance = _column_moments(rows)
+    mean, variance = Observations(rows.nan_to_num(nan=0.0), ~rows.isnan()).moments()
     return mean, Spread(torch.diag(variance), torch.diag(1 / variance))
 
 

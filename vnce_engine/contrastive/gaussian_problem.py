@@ -176,11 +176,9 @@ def standardised_columns(observations: Observations) -> tuple[Observations, Tens
     """Return the rows with something observed, columns standardised; mean, scale (d,)."""
     kept = observations.observed.any(dim=1)
     values, observed = observations.values[kept], observations.observed[kept]
-    counts = observed.sum(dim=0)
-    mean = values.sum(dim=0) / counts
-    deviations = torch.where(observed, values - mean, 0.0)
-    scale = (deviations.square().sum(dim=0) / counts).sqrt()
-    return Observations(deviations / scale, observed), mean, scale
+    mean, variance = Observations(values, observed).moments()
+    scale = variance.sqrt()
+    return Observations(torch.where(observed, values - mean, 0.0) / scale, observed), mean, scale
 
 
 def _independent(scale: Tensor) -> QuadraticModel:

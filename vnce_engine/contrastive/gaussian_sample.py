@@ -185,7 +185,7 @@ class GaussianSample:
         return noise_probability(self._all_log_ratios(augmented)[:, 0], self.nu)
 
     def effective_sample_size(self) -> float | None:
-        """Return 1, as draws from the exact posterior all weigh the same; None without gaps."""
+        """Return 1, as draws from the exact posterior all weigh the same; None if complete."""
         return 1.0 if bool(self.patterns[self.pattern].any()) else None
 
     def _all_log_ratios(self, augmented: Tensor) -> Tensor:

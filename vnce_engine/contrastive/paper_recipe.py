@@ -15,7 +15,7 @@ from vnce_engine.contrastive.log_normal import LogNormal
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.objective import data_term, noise_term, vnce_objective
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.patterns import Gaps
+from vnce_engine.data.patterns import MissingnessPatterns
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.distributions.uniforms import open_uniforms
@@ -140,11 +140,13 @@ class _Tables:
         log_values = rows.where(observed, 1.0).log().mT.contiguous()
         return cls(values, log_values, noise.log_prob(rows, observed))
 
-    def complete(self, family: LogNormal, gaps: Gaps, normals: Tensor) -> "_Completed":
+    def complete(
+        self, family: LogNormal, missing: MissingnessPatterns, normals: Tensor
+    ) -> "_Completed":
         """Draw the missing cells by standard normals (p, t, k), with gradients by the family."""
-        drawn = family.given(self.log_values, gaps).draw(normals)
+        drawn = family.given(self.log_values, missing).draw(normals)
         rows = self.values.unsqueeze(2).repeat(1, 1, normals.shape[2], 1)
-        rows[:, gaps.column, :, gaps.row] = drawn.logarithms.exp()
+        rows[:, missing.column, :, missing.row] = drawn.logarithms.exp()
         return _Completed(rows, -drawn.log_prob - self.log_noise.unsqueeze(1))
 
 
@@ -186,7 +188,7 @@ class _VariationalEM:
         uniforms = open_uniforms((NOISE_RATIO * num_rows, num_columns), generator)
         noise_rows = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
         observed = observations.observed
-        self._gaps = Gaps.of(observed)
+        self._missing = MissingnessPatterns.of(observed)
         self._data_table = _Tables.of(observations.values.unsqueeze(0), observed, noise)
         self._noise_tables = _Tables.of(noise_rows, observed, noise)
         self._num_columns = num_columns
@@ -224,8 +226,8 @@ class _VariationalEM:
     def _redraw(self) -> None:
         """Take new standard normals for the draws from q."""
         # Without missing cells all draws of a row are alike, and one gives the NCE objective.
-        num_draws = NUM_DRAWS if self._gaps.num_cells else 1
-        shape = (self._gaps.num_cells, 1 + NOISE_RATIO, num_draws)
+        num_draws = NUM_DRAWS if self._missing.num_cells else 1
+        shape = (self._missing.num_cells, 1 + NOISE_RATIO, num_draws)
         normals = torch.randn(shape, dtype=torch.float64, generator=self._generator)
         self._data_normals, self._noise_normals = normals[:, :1], normals[:, 1:]
         self._set_family(self._alpha)
@@ -244,7 +246,7 @@ class _VariationalEM:
 
         q changes the data term only, until its new noise draws are taken.
         """
-        if not self._gaps.num_cells:
+        if not self._missing.num_cells:
             return 0.0
         model = self.model()
         rest = noise_term(self._noise.log_ratio(model), NOISE_RATIO) - self._penalty_of(model)
@@ -301,10 +303,10 @@ class _VariationalEM:
         self._alpha = alpha
         family = self._family(alpha)
         self._data = self._complete_data(family)
-        self._noise = self._noise_tables.complete(family, self._gaps, self._noise_normals)
+        self._noise = self._noise_tables.complete(family, self._missing, self._noise_normals)
 
     def _complete_data(self, family: LogNormal) -> _Completed:
-        return self._data_table.complete(family, self._gaps, self._data_normals)
+        return self._data_table.complete(family, self._missing, self._data_normals)
 
     def _family(self, alpha: Tensor) -> LogNormal:
         return LogNormal.from_vector(alpha, self._num_columns)

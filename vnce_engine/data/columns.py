@@ -45,7 +45,7 @@ def refuse_unusable_columns(
 def least_observed(num_rows: int) -> int:
     """Return how many observed cells a column needs, of so many rows with something observed.
 
-    Never more than half of them, so that small tables with holes pass.
+    Never more than half of them, so that small tables with missing cells pass.
     """
     return min(max(_LEAST_CELLS, math.ceil(num_rows / _ROWS_A_CELL)), math.ceil(num_rows / 2))
 

@@ -1,4 +1,4 @@
-"""A table of numbers with holes, as values and a mask of what was observed."""
+"""A table of numbers with missing cells, as values and a mask of what was observed."""
 
 import hashlib
 from collections.abc import Iterator

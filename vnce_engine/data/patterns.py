@@ -24,7 +24,7 @@ class AlikeRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gaps:
+class MissingnessPatterns:
     """The p missing cells of a mask (n, d), in the order in which `split` cuts vectors of them."""
 
     observed: Tensor
@@ -39,7 +39,7 @@ class Gaps:
     """int64 (p,)"""
 
     @classmethod
-    def of(cls, observed: Tensor) -> "Gaps":
+    def of(cls, observed: Tensor) -> "MissingnessPatterns":
         """Read a mask (n, d), True where something was observed."""
         num_missing = (~observed).sum(dim=1)
         none = num_missing[:0]

@@ -30,7 +30,7 @@ class _GaussianEstimator(GaussianDensity, ContrastiveEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianVNCE(_GaussianEstimator):
-    """Gaussian network from a table with holes, by variational NCE with the exact posterior.
+    """Gaussian network from an incomplete table, by variational NCE with the exact posterior.
 
     The model of a (transformed) row x is exp(-½ xᵀKx + hᵀx - c) on all of R^d, c estimated. The
     posterior of the missing cells is normal and is q, so that the bound is tight; the estimates

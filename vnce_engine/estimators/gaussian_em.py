@@ -74,7 +74,7 @@ class GaussianComparator(GaussianDensity):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianEM(GaussianComparator):
-    """Gaussian network from a table with holes, by maximum likelihood (EM), sparse on request.
+    """Gaussian network from an incomplete table, by maximum likelihood (EM), sparse on request.
 
     The model of a row, on all of ℝ^d, is N(mu, K⁻¹); missing cells have their exact conditional
     distribution. With a `penalty`, the graphical lasso of the EM covariance, columns scaled to

@@ -62,7 +62,7 @@ _MESSAGES = {
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianScoreMatching(GaussianComparator):
-    """Gaussian network from a table with holes, by marginal score matching.
+    """Gaussian network from a table with missing cells, by marginal score matching.
 
     A row is judged by the score of the marginal density of its observed cells (Givens, Liu and
     Reeve, 2025), which of a Gaussian is known; columns are scaled to variance 1. Without missing

@@ -32,7 +32,7 @@ class TruncatedGaussianEstimator(ContrastiveEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
-    """Truncated Gaussian network from a table with holes, by variational NCE.
+    """Truncated Gaussian network from a table with missing cells, by variational NCE.
 
     The model of a (transformed) row x >= 0 is exp(-½ xᵀKx + hᵀx - c). Missing cells are latent
     variables; noise rows carry the missingness of the data rows.

@@ -1,4 +1,4 @@
-"""Filling the holes of a table by the exact conditional means of a Gaussian.
+"""Filling the missing cells of a table by the exact conditional means of a Gaussian.
 
 Given a row's observed cells o, its missing ones m are normal with mean mu_m - K_mm⁻¹ K_mo
 (x_o - mu_o) and covariance K_mm⁻¹. Deviations from mu keep the digits of tables far from zero.

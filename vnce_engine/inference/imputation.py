@@ -1,4 +1,4 @@
-"""Filling the holes of a table by its own fitted model."""
+"""Filling the missing cells of a table by its own fitted model."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -51,7 +51,7 @@ def path_of(*means: float, spread: float) -> _Path:
 
 
 def test_equally_good_strengths_count_alike_and_clearly_worse_ones_not_at_all() -> None:
-    # Standard errors of gaps are .1 and .2.
+    # Standard errors of missing are .1 and .2.
     assert path_of(-1.0, 0.0, 0.0, spread=1.0).strength() == pytest.approx(0.5 * 2**-0.5, rel=1e-6)
     assert path_of(0.0, -1.0, -3.0, spread=1.0).strength() == pytest.approx(1.0, rel=1e-6)
     # Half a standard error below the best: exp(-½) of its weight.
@@ -132,7 +132,7 @@ def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_stron
 def test_a_path_ends_where_the_last_strength_is_too_far_below_the_best(
     means: list[float], is_lost: bool
 ) -> None:
-    # Gaps to the best have a standard error of 1.
+    # MissingnessPatterns to the best have a standard error of 1.
     spread = torch.linspace(-1, 1, 200, dtype=torch.float64)
     spread *= 200**0.5 / spread.std()
     values = [mean + (0 if mean == max(means) else 1) * spread for mean in means]
