@@ -32,7 +32,7 @@ from vnce_engine.inference.diagnostics import missing_completely_at_random
 from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checks import check_choice, check_number, check_range, listed
+from vnce_engine.runtime.checks import check_choice, check_number, listed
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -54,7 +54,6 @@ class ComparatorEstimator(NetworkEstimator):
     linear: Literal["auto", "zero", "free"] = "auto"
     penalty: float | None = None
     penalty_kind: str
-    max_iter: int | None = None
 
     @abstractmethod
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
@@ -78,7 +77,6 @@ class ComparatorEstimator(NetworkEstimator):
         if self.penalty is not None:
             rule = "None or a number of at least 0"
             check_number("penalty", self.penalty, rule, -_SMALLEST, math.inf)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE)

@@ -21,21 +21,20 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.penalties.boundedness import Growth
 from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
-from vnce_engine.runtime.checks import check_choice, check_count, check_number
+from vnce_engine.runtime.checks import check_choice, check_number
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus, FitWarning
+from vnce_engine.runtime.reports import MESSAGES, FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 
 _MAX_ROUNDS = 100
 _IMPUTATIONS = ("gibbs", Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
     FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
     "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
     "that are nearly functions of others may be behind it.",
-    FitStatus.NON_FINITE: "The objective became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 
@@ -59,8 +58,6 @@ class _CompletedEstimator(ComparatorEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("imputation", self.imputation, _IMPUTATIONS)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:

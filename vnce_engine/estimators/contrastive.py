@@ -45,7 +45,6 @@ class ContrastiveEstimator(NetworkEstimator):
     noise_ratio: int = 10
     noise_scale: float = 1.0
     noise_draws: Literal["sobol", "random"] = "sobol"
-    max_iter: int | None = None
     tol: float = 3e-3
     device: Literal["auto", "cpu", "cuda"] = "cpu"
 
@@ -74,11 +73,8 @@ class ContrastiveEstimator(NetworkEstimator):
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
         if self.penalty is not None and not self._is_auto():
             check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_count("noise_ratio", self.noise_ratio, most=_MOST_NOISE)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
         check_choice("selection", self.selection, tuple(Selection))
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)

@@ -16,15 +16,13 @@ from vnce_engine.comparators.stochastic import (
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.runtime.checks import check_count, check_number, shown
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.reports import MESSAGES, FitStatus
 
 NUM_EPOCHS = 80
 _MESSAGES = {
-    FitStatus.CONVERGED: "The fit converged.",
+    **MESSAGES,
     FitStatus.MAX_ITERATIONS: "All epochs were done. Stochastic gradients have no rule by which to "
     "stop.",
-    FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 
@@ -62,8 +60,6 @@ class TruncatedGaussianCD(ComparatorEstimator):
             raise ValueError(f"`persistent` must be True or False, got {shown(self.persistent)}")
         check_count("num_sweeps", self.num_sweeps)
         check_number("step_size", self.step_size, "a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
         chains = PersistentChains if self.persistent else ChainsFromData

@@ -28,20 +28,20 @@ from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.result import FitResult
 from vnce_engine.penalties.boundedness import few_rows, unbounded
 from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.runtime.checks import check_count, check_number, check_range
+from vnce_engine.runtime.checks import check_number, check_range
 from vnce_engine.runtime.progress import FitCancelledError, Progress
-from vnce_engine.runtime.reports import FitStatus, FitWarning
+from vnce_engine.runtime.reports import MESSAGES, FitStatus, FitWarning
 from vnce_engine.selection.choice import Selection
 
 FloatArray = NDArray[np.float64]
 
 _MAX_ITERATIONS = 500
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
     FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
     "see `column_change_` for how far each column's imputed cells still moved.",
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 _STUCK = (
     "The graphical lasso's dual gap had not closed when it was stopped. Columns that are nearly "
@@ -65,8 +65,6 @@ class _Fit:
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianComparator(GaussianDensity):
     """A Gaussian network with a mean, `mean_`."""
-
-    max_iter: int | None = None
 
     def _mean(self) -> Tensor:
         return torch.from_numpy(self.mean_)
@@ -129,10 +127,7 @@ class GaussianEM(GaussianComparator):
             rule = "None, 'ebic', 'cv' or a positive number"
             check_number("penalty", self.penalty, rule, 0, math.inf)
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a positive number", 0, math.inf)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         table = StandardisedTable.of(observations)

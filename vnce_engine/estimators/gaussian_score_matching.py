@@ -29,9 +29,9 @@ from vnce_engine.inference.diagnostics import grid_end_warnings, missing_complet
 from vnce_engine.inference.result import FitResult, PenaltyStep
 from vnce_engine.penalties.boundedness import Growth, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checks import check_count, check_number, check_range
+from vnce_engine.runtime.checks import check_number
 from vnce_engine.runtime.progress import FitCancelledError, Progress
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.reports import MESSAGES, FitStatus
 from vnce_engine.selection.choice import Selection
 from vnce_engine.selection.held_out_gains import has_fallen, mean_and_error
 
@@ -51,12 +51,11 @@ _EM_ITERATIONS = 10
 # Share of the whole at which a penalty has been chosen.
 _CHOICE_SHARE = 0.8
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "No entry of the gradient exceeds `tol`.",
     FitStatus.MAX_ITERATIONS: "The search stopped at `max_iter` iterations, or where rounding let "
     "it go no further, before the gradient fell to `tol`. Where many cells are missing the "
     "objective is nearly flat: try `penalty='cv'` or a larger `penalty`, `max_iter` or `tol`.",
-    FitStatus.NON_FINITE: "The objective became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 
@@ -106,10 +105,7 @@ class GaussianScoreMatching(GaussianComparator):
         is_rule = isinstance(self.penalty, str) and self.penalty == "cv"
         if self.penalty is not None and not is_rule:
             check_number("penalty", self.penalty, "None, 'cv' or a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a positive number", 0, math.inf)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         table = StandardisedTable.of(observations)

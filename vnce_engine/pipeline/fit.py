@@ -22,6 +22,7 @@ from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
+from vnce_engine.runtime import reports
 from vnce_engine.runtime.device import chosen_device
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -52,12 +53,12 @@ _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
 
 MESSAGES = {
+    **reports.MESSAGES,
     FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
     "standard errors.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
     "returned. Look for extreme values.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 NO_OVERLAP = " But noise and data hardly overlap: K and c are no estimates; see the warnings."
