@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.special import erfc, erfcx, log_ndtr, ndtri
 
-# Below this alpha / √2 the hazard is under 1e-293; erfcx, its denominator, is about to overflow.
-_NEGLIGIBLE_HAZARD = -26.0
+# Below this alpha the hazard is under 1e-297, and erfcx, its denominator, is about to overflow.
+_NEGLIGIBLE_HAZARD_ALPHA = -37.0
 # From here on the continued fraction of Mills' ratio beats the cancelling difference of hazards:
 # `_FRACTION_DEPTH` levels leave a relative error below 1e-14 in both moments.
 _FRACTION_ALPHA = 20.0
@@ -77,7 +77,7 @@ def moments(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
 
 def hazard(alpha: Tensor) -> Tensor:
     """Return the mean of a standard normal truncated to t >= alpha, its density over its mass."""
-    bounded = (alpha * math.sqrt(0.5)).clamp(min=_NEGLIGIBLE_HAZARD)
+    bounded = alpha.clamp(min=_NEGLIGIBLE_HAZARD_ALPHA) / math.sqrt(2)
     ratio: Tensor = math.sqrt(2 / math.pi) / erfcx(bounded)
     return ratio
 
