@@ -120,6 +120,7 @@ def fitted(method: str, harmonium: Any, device: Any) -> fits.VariationalFit:
             return fits.fit_elbo(harmonium, FAMILY, where.data, START, ALPHA, max_cycles=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["jointly", "variational EM", "exact EM", "NCE", "Adam", "VI"])
 def test_every_fit_is_the_same_on_another_device(
     method: str, harmonium: Any, device: Any, monkeypatch: pytest.MonkeyPatch
@@ -229,6 +230,7 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         contrast(table(), 1, "gpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [{"penalty": 1.0}, {"penalty_kind": PenaltyKind.L1, "penalties": (0.05,)}],

@@ -86,6 +86,7 @@ class HarmoniumPosterior:
         return torch.cat([alpha[:2], alpha.new_zeros(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["jointly", "variational EM", "exact EM", "NCE"])
 def test_the_harmonium_is_recovered_within_five_standard_errors(
     method: str, harmonium: Any, truth: Tensor, noise: GaussianNoise, contrast: Contrast
@@ -106,6 +107,7 @@ def test_the_learnt_family_is_the_posterior(harmonium: Any, contrast: Contrast) 
     np.testing.assert_allclose(fit.alpha, posterior, rtol=0, atol=5 / math.sqrt(10_000))
 
 
+@pytest.mark.slow
 def test_exact_em_climbs_the_nce_objective(harmonium: Any, contrast: Contrast) -> None:
     fit = fitted("exact EM", harmonium, contrast)
     nce = fits.fit_nce(harmonium.log_marginal, contrast, fit.theta, max_cycles=1)
@@ -114,6 +116,7 @@ def test_exact_em_climbs_the_nce_objective(harmonium: Any, contrast: Contrast) -
     assert fit.objective_path[1] > fit.objective_path[0]
 
 
+@pytest.mark.slow
 def test_missing_cells_are_latents_of_a_model_of_complete_rows(generator: torch.Generator) -> None:
     n, k = 150, 10
     X = torch.randn(n, 2, dtype=torch.float64, generator=generator)
@@ -161,6 +164,7 @@ def test_vi_of_a_gaussian_factor_is_maximum_likelihood(generator: torch.Generato
     np.testing.assert_allclose(fit.theta * np.sign(fit.theta[0] * expected[0]), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "status"),
     [([1.0, 1.0, 1.0], FitStatus.CONVERGED), ([1e-6, 1.0, 1e6], FitStatus.MAX_ITERATIONS)],

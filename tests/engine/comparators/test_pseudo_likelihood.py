@@ -47,6 +47,7 @@ def test_one_half_normal_column_is_fitted_by_its_mean_square():
     assert best == pytest.approx(1 / np.mean(x**2), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_expected_gradient_is_zero_at_the_truth(true_precision, moments_by_quadrature):
     linear = np.array([0.3, -0.2])
     precision = true_precision[:2, :2]

@@ -53,6 +53,7 @@ def climbed(
     return penalty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
 def test_every_penalty_of_next_to_no_strength_leaves_what_no_penalty_does(fraction: float) -> None:
     # The diagonal's part is switched on by any strength at all; so many rows make it nothing too.
@@ -95,6 +96,7 @@ def test_zeros_are_where_the_slope_is_within_the_l1_penalty_s_and_nowhere_else(
     torch.testing.assert_close(slope[moved], threshold * K[moved].sign(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PenaltyKind.L1, PenaltyKind.RIDGE])
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
 def test_a_path_ends_where_a_fit_from_scratch_does(fraction: float, kind: PenaltyKind) -> None:
@@ -146,6 +148,7 @@ def _gradient(loss: Any, free: Tensor) -> Tensor:
     return gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fraction", "nu"), [(0.0, 5), (0.0, 50), (0.3, 20)])
 def test_under_a_ridge_it_is_penalised_likelihood_up_to_the_error_of_the_noise(
     fraction: float, nu: int
@@ -180,6 +183,7 @@ def test_under_a_ridge_it_is_penalised_likelihood_up_to_the_error_of_the_noise(
     assert ((free - expected).abs() / (errors / np.sqrt(nu * len(X)))).max() > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [GaussianVNCE, GaussianNCE])
 def test_auto_takes_a_strength_near_the_best_of_an_adaptive_penalty(estimator: Any) -> None:
     model = estimator(random_state=0, tol=3e-3).fit(chain_table(fraction=0.2))
@@ -206,6 +210,7 @@ def test_a_choice_at_the_weak_end_of_ones_own_grid_is_a_warning_too() -> None:
     assert "let `penalties` go on to 3." in warning.message
 
 
+@pytest.mark.slow
 def test_a_choice_by_held_out_rows_is_the_seed_s() -> None:
     X = chain_table(fraction=0.2)
     first, again, other = (
@@ -217,6 +222,7 @@ def test_a_choice_by_held_out_rows_is_the_seed_s() -> None:
     assert first.penalty_path_ != other.penalty_path_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [{"selection": "ebic"}, {"selection": "stability", "n_subsamples": 20}],
@@ -250,6 +256,7 @@ def interrupted(X: FloatArray, at_step: int, choices: dict[str, Any]) -> tuple[b
     return status is FitStatus.CANCELLED, stored[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [{"penalty": 0.5}, {}, {"penalty_kind": "l1", "selection": "ebic"}],

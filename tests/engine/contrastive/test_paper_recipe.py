@@ -82,6 +82,7 @@ def test_a_complete_table_converges_to_a_maximum_of_the_nce_objective():
     assert result.gradient_norm < 1e-2
 
 
+@pytest.mark.slow
 def test_the_model_is_symmetric_with_a_positive_diagonal_and_no_linear_term(incomplete):
     result = fit(incomplete)
 

@@ -107,6 +107,7 @@ def test_every_draw_of_one_missing_cell_weighs_the_integral_of_phi(pull: float) 
     torch.testing.assert_close(block.draw_weight, torch.full_like(expected, 1 / 50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.3, -0.3, 0.9, -0.9, 0.99, -0.99])
 @pytest.mark.parametrize("where", MEANS)
 def test_the_mean_weight_of_two_missing_cells_is_the_integral_of_phi(

@@ -227,6 +227,7 @@ def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: 
     assert NUM_DRAWS * sample.data[0].num_rows <= BLOCK_WIDTH
 
 
+@pytest.mark.slow
 def test_a_default_fit_ends_nearer_its_optimum_than_new_noise_moves_that() -> None:
     rng = np.random.default_rng(31)
     X = sample_truncated_gaussian(ring_precision(10, rng), 500, rng)

@@ -30,6 +30,7 @@ def table() -> np.ndarray:
     return mask_completely_at_random(X, 0.2, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", ["auto", "free"])
 def test_units_change_only_the_units(table: np.ndarray, linear: str) -> None:
     X = table
@@ -47,6 +48,7 @@ def test_units_change_only_the_units(table: np.ndarray, linear: str) -> None:
     np.testing.assert_allclose(scaled.impute(X * UNITS) / UNITS, reference.impute(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> None:
     rng = np.random.default_rng(22)
     complete = sample_truncated_gaussian(ring_precision(4, rng), 150, rng)

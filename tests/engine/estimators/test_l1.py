@@ -116,6 +116,7 @@ def test_a_graph_that_is_given_is_kept_to() -> None:
     assert torch.equal(precision != 0, graph | torch.eye(NUM_COLUMNS, dtype=torch.bool))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PenaltyKind)
 def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind) -> None:
     # As many columns as rows and hardly a penalty: without the barrier K is indefinite.

@@ -59,6 +59,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     assert "do not read them as estimates" in warning.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "is_far"), [(0.02, True), (1.0, False), (60.0, True)])
 def test_a_result_says_whether_its_noise_overlaps_the_data(scale: float, is_far: bool) -> None:
     model = TruncatedGaussianVNCE(

@@ -94,6 +94,7 @@ def test_the_truth_scores_higher_than_independence_and_than_half_or_twice_its_st
         assert truth > predictive_score(model_of(other), rows, FAR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -118,6 +119,7 @@ def test_em_s_score_of_its_own_table_is_its_likelihood() -> None:
     assert model.score(rows) == pytest.approx(model.objective_path_[-1], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [GaussianEM(), TruncatedGaussianScoreMatching(max_iter=3)])
 def test_a_table_with_nothing_observed_has_no_score(estimator: Any) -> None:
     _, rows = held_out(0.2, n=100)

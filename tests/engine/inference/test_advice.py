@@ -207,6 +207,7 @@ def test_no_text_asks_for_more_or_less_of_an_option_without_a_value() -> None:
     assert [text for text in said if vague.search(text) and "Try" in text] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", sorted(set(CODES) - WITHOUT_OPTIONS - {HEAVY}))
 def test_every_warning_names_an_option_and_a_value_that_its_estimator_takes(code: str) -> None:
     for estimator, advice in situations(code):
@@ -217,6 +218,7 @@ def test_every_warning_names_an_option_and_a_value_that_its_estimator_takes(code
         assert is_undecided or settings(text) or "go on to" in text or "VNCE`" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [*itertools.combinations(CODES, 2)], ids="+".join)
 def test_warnings_of_one_result_do_not_contradict_each_other(codes: tuple[str, str]) -> None:
     for _, advice in situations(*codes):

@@ -144,6 +144,7 @@ def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table:
     assert len(imputed) == (~observed).sum() == outcome.document.counts.n_missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [None, RING])
 def test_every_file_that_the_api_hands_out_is_made_and_no_other(
     make_request: MakeRequest, truth: list[list[str]] | None
@@ -203,6 +204,7 @@ def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
     assert (document.penalty.relaxation is not None) == is_adaptive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "num_fitted", "assumption"),
     [
@@ -242,6 +244,7 @@ def test_a_fit_without_iterations_left_succeeds_and_says_so(make_request: MakeRe
     assert "max_iter" in convergence.message
 
 
+@pytest.mark.slow
 def test_how_far_imputed_cells_moved_is_told_for_every_variable(make_request: MakeRequest) -> None:
     model = {"kind": "truncated-gaussian", "linear": "zero"}
     estimator = {"kind": "score-matching"}
@@ -254,6 +257,7 @@ def test_how_far_imputed_cells_moved_is_told_for_every_variable(make_request: Ma
     assert vnce.document.convergence.column_change is None
 
 
+@pytest.mark.slow
 def test_progress_goes_through_every_stage_and_never_falls(make_request: MakeRequest) -> None:
     steps: list[FitStep] = []
     estimate(make_request(), steps.append)
