@@ -99,6 +99,7 @@ def test_the_harmonium_is_recovered_within_five_standard_errors(
     assert (score.abs() < 5).all(), score
 
 
+@pytest.mark.slow
 def test_the_learnt_family_is_the_posterior(harmonium: Any, contrast: Contrast) -> None:
     # Five latent draws for each of 2000 rows determine alpha's entries to about 1 / sqrt(10,000)
     # around the posterior at the fitted theta, in units of z's standard deviation, which is 1.

@@ -27,6 +27,7 @@ def test_expected_moments_of_independent_columns_are_exact_but_for_products() ->
     assert moments.second[0, 1] == moments.second[1, 0] == pytest.approx(product, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_expected_moments_have_the_mean_of_the_moments_and_a_fraction_of_their_variance() -> None:
     parameters = Parameters(np.array([[1.0, 0.4], [0.4, 1.5]]), np.array([0.3, -0.2]))
     plain, expected = [], []

@@ -107,6 +107,7 @@ def test_the_papers_model_keeps_h_at_zero_nearly_always(share):
     assert num_free <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_without_a_linear_term_no_column_is_further_from_zero_than_the_bound(d):
     # Mutual attraction brings columns out, and their direction nearer to a constant.

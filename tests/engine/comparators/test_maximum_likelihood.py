@@ -151,6 +151,7 @@ def test_no_step_size_leads_to_an_indefinite_or_infinite_k(step_size, table_with
     assert ("step-size-too-large" in codes) == (step_size == 10.0)
 
 
+@pytest.mark.slow
 def test_a_penalty_shrinks_interactions(complete_table):
     few = complete_table[:300]
     free = TruncatedGaussianMLE(random_state=0).fit(few)

@@ -91,6 +91,7 @@ def test_under_an_l1_penalty_slopes_are_the_penalty_s_or_less_at_zero(complete_t
             assert slopes[i, j] == pytest.approx(allowed * np.sign(precision[i, j]), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [5.0, 100.0, 1000.0])
 @pytest.mark.parametrize("apart", [1.0, 0.003])
 def test_far_from_zero_it_is_the_likelihood_of_a_gaussian(distance: float, apart: float) -> None:

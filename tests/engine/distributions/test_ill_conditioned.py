@@ -36,6 +36,7 @@ def test_pairs_have_the_moments_of_their_density(r, sign):
         assert (np.abs(drawn.mean(axis=0) - expected.mean(axis=0)) < 5 * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "r"), [(5, 0.999), (10, 0.9999)])
 def test_columns_that_are_nearly_equal_are_as_rejection_draws_them(d, r):
     covariance = (1 - r) * np.eye(d) + r

@@ -171,6 +171,7 @@ def test_positions_from_which_noise_is_new_are_those_where_the_objective_changes
     assert steps[across].min() > 10 * np.delete(steps, across).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_reports", [1, 5, 30])
 def test_a_cancelled_fit_says_so_and_keeps_its_last_estimate(num_reports: int) -> None:
     reports = 0

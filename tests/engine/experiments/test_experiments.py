@@ -105,6 +105,7 @@ def test_every_estimator_scores_a_small_table(name: str) -> None:
         assert isinstance(line[score], float)
 
 
+@pytest.mark.slow
 def test_a_part_cut_anywhere_ends_with_the_same_rows() -> None:
     experiment = GraphRecovery(
         graphs=("ring",),

@@ -230,6 +230,7 @@ def test_warnings_of_one_result_do_not_contradict_each_other(codes: tuple[str, s
             assert max(named, default=0) < STRENGTH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CODES)
 def test_an_estimator_takes_what_it_is_advised(code: str) -> None:
     for estimator, advice in situations(code):

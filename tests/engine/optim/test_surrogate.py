@@ -161,6 +161,7 @@ def test_fixed_entries_have_no_gradient() -> None:
     assert float(gradient[-1, -1]) != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PenaltyKind)
 def test_the_penalty_s_curvature_is_never_below_its_second_derivative(kind: PenaltyKind) -> None:
     generator = torch.Generator().manual_seed(3)

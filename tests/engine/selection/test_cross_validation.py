@@ -74,9 +74,10 @@ def optimism(
     return float((in_sample - held_out).sum()) / num_parameters(NUM_COLUMNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("problem_class", [Problem, GaussianProblem])
-@pytest.mark.parametrize("with_matrix", [True, False])
+@pytest.mark.parametrize("with_matrix", [True, pytest.param(False, marks=pytest.mark.release)])
 def test_every_parameter_costs_about_one_nat_out_of_sample(
     problem_class: type[Problem] | type[GaussianProblem],
     missing: float,

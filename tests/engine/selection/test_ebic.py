@@ -38,6 +38,7 @@ def fitted() -> TruncatedGaussianVNCE:
     ).fit(X)
 
 
+@pytest.mark.slow
 def test_the_graph_of_least_criterion_is_chosen_and_the_precision_has_its_edges(
     fitted: TruncatedGaussianVNCE,
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_path_shows_every_strength_that_was_tried_with_its_edges(
     assert all(step.standard_error is None for step in path)
 
 
+@pytest.mark.slow
 def test_the_graph_is_fitted_without_the_penalty(fitted: TruncatedGaussianVNCE) -> None:
     # The gradient in the chosen edges' entries vanishes without any penalty at all.
     assert fitted.converged_
@@ -69,6 +71,7 @@ def test_the_graph_is_fitted_without_the_penalty(fitted: TruncatedGaussianVNCE) 
     assert (fitted.penalty_, fitted.penalty_kind_, fitted.selection_) == (None, None, "ebic")
 
 
+@pytest.mark.slow
 def test_of_strengths_with_the_same_graph_the_strongest_is_chosen() -> None:
     # One strong pair of three columns: most strengths leave its edge alone, and their criteria are
     # the same but for the last digits.

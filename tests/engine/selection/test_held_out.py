@@ -25,6 +25,7 @@ def ring_table(n: int, linear: float = 0.0, fraction: float = 0.2, seed: int = 3
     return mask_completely_at_random(X, fraction, rng)
 
 
+@pytest.mark.slow
 def test_the_path_runs_from_strong_to_weak_and_marks_what_is_nearest_to_the_choice() -> None:
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(400))
     path = [step for step in model.penalty_path_ if step.kind == "adaptive"]
@@ -76,6 +77,7 @@ def test_a_choice_at_the_end_of_the_grid_is_a_warning() -> None:
     assert "penalty-at-grid-end" in codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (4.0, "free")])
 def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) -> None:
     model = TruncatedGaussianVNCE(penalty=0.5, random_state=0).fit(ring_table(500, linear))
@@ -151,6 +153,7 @@ def test_a_path_does_not_end_where_no_edge_has_come_in_yet() -> None:
     assert model.penalty_ == 0.01
 
 
+@pytest.mark.slow
 def test_where_interactions_are_all_alike_they_are_shrunk_towards_their_mean() -> None:
     # Ten interactions, all alike.
     d = 5
@@ -168,6 +171,7 @@ def test_where_interactions_are_all_alike_they_are_shrunk_towards_their_mean() -
     assert spread < 0.03 < of_given
 
 
+@pytest.mark.slow
 def test_the_penalty_is_relaxed_where_held_out_rows_gain_by_it() -> None:
     """Few strong edges and many rows leave no doubt about which they are; weak ones and few do."""
     rng = np.random.default_rng(0)
@@ -185,11 +189,13 @@ def test_the_penalty_is_relaxed_where_held_out_rows_gain_by_it() -> None:
     assert ridge.penalty_relaxation_ is None
 
 
+@pytest.mark.slow
 def test_where_interactions_stand_out_the_penalty_is_adaptive() -> None:
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(500, fraction=0.0))
     assert model.penalty_kind_ == "adaptive"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (1.5, "free")])
 def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_term(
     linear: float, choice: str

@@ -340,6 +340,7 @@ def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> No
     assert all(warning.code != "censored-as-missing" for warning in document.warnings)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_fit_is_not_used(
     make_request: MakeRequest, outcome: Outcome
 ) -> None:
@@ -375,6 +376,7 @@ def test_columns_that_may_be_behind_an_objective_without_end_are_named(
     ]
 
 
+@pytest.mark.slow
 def test_what_the_upload_and_the_engine_both_noticed_is_told_once(
     make_request: MakeRequest,
 ) -> None:
