@@ -339,7 +339,9 @@ def stack(
     services = compose(given)["services"]
     write_etc(folder, {**ACCOUNTS, "vnce": dockerfiles["docker/worker.Dockerfile"].user})
     # The worker's image holds gigabytes: its /venv is the one that runs the tests.
-    code = shown(*(ROOT / name for name in ("service", "worker", "vnce_engine")), sys.prefix)
+    code = shown(
+        *(ROOT / name for name in ("vnce", "service", "worker", "vnce_engine")), sys.prefix
+    )
     files = {
         "docker/api.Dockerfile": [("ro", api_venv, "/venv")],
         "docker/worker.Dockerfile": [*code, ("ro", sys.prefix, "/venv")],
