@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from service import logs
 from service.db import counters
 from service.db.database import UNREACHABLE, Database
-from service.jobs import checkpoints, outbox, places, reaping, removal
+from service.jobs import checkpoints, outbox, tenant_slots, reaping, removal
 from service.monitoring import presence
 from service.monitoring.records import ProcessKind
 from worker.processes.presence import Presence
@@ -130,7 +130,7 @@ class Dispatcher:
         Seldom one is refused by chance; for a minute they are where this limit is not theirs.
         """
         with self._database.snapshot() as session:
-            num_refused = places.num_resting(session)
+            num_refused = tenant_slots.num_resting(session)
         since, now = self._refused_since, time.monotonic()
         if num_refused == 0:
             self._refused_since = None

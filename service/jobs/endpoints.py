@@ -15,7 +15,7 @@ from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, pro
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
 from service.http.request_model import LABEL_PATTERN
-from service.jobs import events, family, lifecycle, planning, repository, submission, watch
+from service.jobs import events, job_parts, lifecycle, planning, repository, submission, watch
 from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
 from service.jobs.result_access import NO_RESULT
@@ -120,7 +120,7 @@ def create_job(
         response.headers.update(RETRY_AFTER)
     with database.snapshot() as session:
         # One that an Idempotency-Key has found may have been split meanwhile.
-        counts = family.part_counts(session, [job.id]) if job.is_split else {}
+        counts = job_parts.part_counts(session, [job.id]) if job.is_split else {}
     return describe(job, counts.get(job.id))
 
 
@@ -173,7 +173,7 @@ def list_jobs(
         # One more than asked for tells whether there is a next page.
         found = repository.newest(session, wanted, limit + 1, paging.place_of(cursor))
         page = found[:limit]
-        counts = family.part_counts(session, [job.id for job in page if job.is_split])
+        counts = job_parts.part_counts(session, [job.id for job in page if job.is_split])
     is_last = len(found) <= limit
     return JobPage(
         items=[describe(job, counts.get(job.id)) for job in page],
@@ -232,7 +232,7 @@ def cancel_job(job_id: JobId, response: Response, database: DatabaseDep) -> JobR
     """Cancel a job: at once if it waits, within seconds if it runs."""
     with database.transaction() as session:
         job, changed = lifecycle.request_cancellation(session, job_id)
-        counts = family.part_counts(session, [job_id]).get(job_id)
+        counts = job_parts.part_counts(session, [job_id]).get(job_id)
     if not changed:
         response.status_code = 200
     if not JobState(job.state).is_terminal:

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from service.db.clock import now
 from service.db.identifiers import new_id
 from service.http.problems import Problem
-from service.jobs import family, job_counts, outbox, places
+from service.jobs import job_counts, job_parts, outbox, tenant_slots
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
 
@@ -75,15 +75,15 @@ def claim(
     """Take the job if it waits, or if its worker's lease has run out; None if it cannot be had.
 
     A job that was split into parts can be had when all of them have ended. If workers hold
-    `most_running` other jobs of its tenant it waits on, and so does its message: see `places`.
+    `most_running` other jobs of its tenant it waits on, and so does its message: see `tenant_slots`.
     """
     token = new_id("lease")
     has_run_out = (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
-    has_place = true() if most_running is None else places.is_one_free(most_running)
+    has_place = true() if most_running is None else tenant_slots.is_one_free(most_running)
     if most_running is not None:
-        places.lock(session, job_id)
+        tenant_slots.lock(session, job_id)
     taken = session.execute(
-        _update(*_is_to_be_run(job_id), family.waits() | has_run_out, has_place)
+        _update(*_is_to_be_run(job_id), job_parts.waits() | has_run_out, has_place)
         .values(
             state=JobState.RUNNING,
             attempt=JobRecord.attempt + 1,
@@ -147,7 +147,7 @@ def succeed(session: Session, job_id: str, token: str) -> bool:
     False if the lease was lost, or if the job was to be cancelled: then it ends cancelled here,
     since whoever was told so must not meet a result later.
     """
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     was_cancelled = JobRecord.cancel_requested_at.is_not(None)
     state = case((was_cancelled, JobState.CANCELLED), else_=JobState.SUCCEEDED)
     ended = session.execute(
@@ -157,7 +157,7 @@ def succeed(session: Session, job_id: str, token: str) -> bool:
     ).scalar_one_or_none()
     if ended is not None:
         job_counts.finished(session, [job_id])
-        family.part_ended(session, job_id)
+        job_parts.part_ended(session, job_id)
     return ended == JobState.SUCCEEDED
 
 
@@ -182,7 +182,7 @@ def split(session: Session, job_id: str, token: str, parts: Sequence[JobSpec]) -
     if divided is None:
         return False
     if divided.state == JobState.RUNNING:
-        family.add_parts(
+        job_parts.add_parts(
             session, job_id, parts, divided.max_attempts, divided.tag, divided.request_id
         )
     else:
@@ -214,7 +214,7 @@ def retry(session: Session, job_id: str, token: str) -> bool:
 
 
 def _hand_back(session: Session, job_id: str, token: str, **values: Any) -> bool:
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     was_cancelled = JobRecord.cancel_requested_at.is_not(None)
     state = session.execute(
         _update(*_is_held(job_id, token))
@@ -235,14 +235,14 @@ def _hand_back(session: Session, job_id: str, token: str, **values: Any) -> bool
     ).scalar_one_or_none()
     if state == JobState.CANCELLED:
         job_counts.finished(session, [job_id])
-        family.part_ended(session, job_id)
+        job_parts.part_ended(session, job_id)
     elif state is not None:
         outbox.wake(session, [job_id])
     return state is not None
 
 
 def _end(session: Session, job_id: str, token: str, state: JobState, **values: Any) -> bool:
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     ended = session.execute(
         _update(*_is_held(job_id, token))
         .values(**_without_lease(), state=state, finished_at=now(), **values)
@@ -251,7 +251,7 @@ def _end(session: Session, job_id: str, token: str, state: JobState, **values: A
     if ended.one_or_none() is None:
         return False
     job_counts.finished(session, [job_id])
-    family.part_ended(session, job_id)
+    job_parts.part_ended(session, job_id)
     return True
 
 
@@ -266,8 +266,8 @@ def _put_message_back(session: Session, job_id: str) -> None:
     One that a dispatcher has reserved may be the very one that led here: it is deleted once the
     batch has been sent.
     """
-    is_missing = ~places.has_unsent_message()
-    waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), family.waits(), is_missing)
+    is_missing = ~tenant_slots.has_unsent_message()
+    waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), job_parts.waits(), is_missing)
     if session.scalar(waiting) is not None:
         outbox.put_back(session, job_id)
 

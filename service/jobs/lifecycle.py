@@ -6,7 +6,7 @@ Every function works in the caller's transaction.
 from sqlalchemy.orm import Session
 
 from service.http.problems import ProblemCode, ProblemError
-from service.jobs import family, removal, repository
+from service.jobs import job_parts, removal, repository
 from service.jobs import result_removal as results
 from service.jobs.records import JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
@@ -27,7 +27,7 @@ def remove(session: Session, job_id: str) -> None:
     Its parts go with it. Raises `ProblemError` if it waits or runs, or if it is a part itself.
     """
     # Locked before its state is read: a worker that stores a result now is waited for.
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     job = existing(session, job_id)
     if job.parent_id is not None:
         raise ProblemError(
@@ -39,7 +39,7 @@ def remove(session: Session, job_id: str) -> None:
             ProblemCode.JOB_NOT_TERMINAL,
             f"Job {job_id} is {job.state}; cancel it first: PUT /v1/jobs/{job_id}/cancellation.",
         )
-    part_ids = family.lock_parts(session, job_id)
+    part_ids = job_parts.lock_parts(session, job_id)
     if len(part_ids) > removal.MOST_AT_ONCE:
         removal.hide(session, job_id)
         return
@@ -51,7 +51,7 @@ def remove(session: Session, job_id: str) -> None:
 def described(session: Session, job_id: str) -> JobRead:
     """Return what the API says about a job; raises `ProblemError` if there is none."""
     job = existing(session, job_id)
-    counts = family.part_counts(session, [job_id]) if job.is_split else {}
+    counts = job_parts.part_counts(session, [job_id]) if job.is_split else {}
     return describe(job, counts.get(job_id))
 
 

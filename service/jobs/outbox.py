@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
-from service.jobs import places
+from service.jobs import tenant_slots
 from service.jobs.records import JobRecord, OutboxRecord
 
 # How long the messages of a dispatcher that was killed before it had sent them wait for another.
@@ -36,7 +36,7 @@ def announce(session: Session, job_ids: Sequence[str]) -> None:
 
 def put_back(session: Session, job_id: str) -> None:
     """Write the message of a job that was refused for want of a place; it is not sent at once."""
-    in_a_moment = now() + places.REFUSED_SECONDS
+    in_a_moment = now() + tenant_slots.REFUSED_SECONDS
     session.execute(insert(OutboxRecord).values(job_id=job_id, created_at=in_a_moment))
 
 
@@ -56,14 +56,14 @@ def pending(session: Session, limit: int, most_running: int | None = None) -> li
     """Return the oldest messages that no dispatcher is about to send, at most `limit`.
 
     Of each tenant's waiting jobs no more than have a place, those first that some worker had
-    begun: see `places`. On PostgreSQL the messages stay locked until the transaction ends, and
+    begun: see `tenant_slots`. On PostgreSQL the messages stay locked until the transaction ends, and
     another dispatcher passes over them.
     """
     used = Counter[str]()
     order: list[ColumnElement[Any]] = [OutboxRecord.id.expression]
     if most_running is not None:
-        places.lock_all(session)
-        used = places.taken(session)
+        tenant_slots.lock_all(session)
+        used = tenant_slots.taken(session)
         # One that was handed over has waited before, and has a checkpoint to go on from.
         order.insert(0, JobRecord.started_at.is_(None))
     rows = session.execute(
@@ -71,10 +71,10 @@ def pending(session: Session, limit: int, most_running: int | None = None) -> li
             OutboxRecord.id,
             OutboxRecord.job_id,
             JobRecord.tenant,
-            places.needs_one().label("needs_place"),
+            tenant_slots.needs_one().label("needs_place"),
         )
         .join(JobRecord, JobRecord.id == OutboxRecord.job_id)
-        .where(places.is_unsent(), ~places.rests(), places.need_not_wait(used, most_running))
+        .where(tenant_slots.is_unsent(), ~tenant_slots.rests(), tenant_slots.need_not_wait(used, most_running))
         .order_by(*order)
         .limit(limit)
         .with_for_update(of=OutboxRecord, skip_locked=True)

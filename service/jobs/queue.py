@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
-from service.jobs import places
+from service.jobs import tenant_slots
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 
 
@@ -48,7 +48,7 @@ def look(session: Session, most_running: int | None) -> Queue:
             ),
         ).where(JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
     ).one()
-    used = places.taken(session) if most_running is not None else Counter[str]()
+    used = tenant_slots.taken(session) if most_running is not None else Counter[str]()
     messages = session.execute(
         select(
             JobRecord.tenant,

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from service.db.clock import now
 from service.http.problems import ProblemCode, problem_document
-from service.jobs import family, job_counts, outbox
+from service.jobs import job_parts, job_counts, outbox
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 
 # A transaction that locks more jobs would keep others waiting.
@@ -30,12 +30,12 @@ def requeue_expired(session: Session) -> Reaped:
     """
     expired = session.scalars(select(JobRecord.id).where(_has_run_out())).all()
     # Those whose worker has been heard of meanwhile are left alone; so are, for now, held ones.
-    mine = JobRecord.id.in_(family.lock_free(session, expired)) & _has_run_out()
+    mine = JobRecord.id.in_(job_parts.lock_free(session, expired)) & _has_run_out()
     cancelled = _cancel_expired(session, mine)
     failed = _fail_expired(session, mine)
     job_counts.finished(session, [*cancelled, *failed])
     for job_id in (*cancelled, *failed):
-        family.part_ended(session, job_id)
+        job_parts.part_ended(session, job_id)
     requeued = session.scalars(
         update(JobRecord)
         .where(mine, JobRecord.attempt < JobRecord.max_attempts)
@@ -67,14 +67,14 @@ def resend_stale(session: Session, older_than_seconds: float, num_in_queue: int)
     many are to be woken, the rest comes next time.
     """
     has_message = exists().where(OutboxRecord.job_id == JobRecord.id)
-    waits_in_queue = family.waits() & ~has_message
+    waits_in_queue = job_parts.waits() & ~has_message
     num_waiting = session.scalar(select(func.count()).select_from(JobRecord).where(waits_in_queue))
     is_stale = waits_in_queue & (JobRecord.woken_at < now() - older_than_seconds)
     num_lost = max((num_waiting or 0) - num_in_queue, 0)
     oldest_first = select(JobRecord.id).where(is_stale).order_by(JobRecord.woken_at)
     stale = session.scalars(oldest_first.limit(min(num_lost, _WOKEN_AT_ONCE))).all()
     # Those that a second reaper has at this moment, or has just woken, are left out.
-    locked = family.lock_free(session, stale)
+    locked = job_parts.lock_free(session, stale)
     woken = session.scalars(oldest_first.where(JobRecord.id.in_(locked))).all()
     outbox.wake(session, woken)
     return list(woken)

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from service.db.clock import now
 from service.db.identifiers import is_id
-from service.jobs import family, job_counts
+from service.jobs import job_parts, job_counts
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.vocabulary import JobKind
 
@@ -73,18 +73,18 @@ def request_cancellation(session: Session, job_id: str) -> bool:
 
     Its parts, if it has any, are treated alike.
     """
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     changed = _cancel(session, JobRecord.id == job_id)
     if changed:
-        family.lock_parts(session, job_id)
+        job_parts.lock_parts(session, job_id)
         _cancel(session, JobRecord.parent_id == job_id)
-        family.part_ended(session, job_id)
+        job_parts.part_ended(session, job_id)
     return changed
 
 
 def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
     # In no worker's hands.
-    waits = (JobRecord.state == JobState.QUEUED) | family.rests_on_parts()
+    waits = (JobRecord.state == JobState.QUEUED) | job_parts.waits_for_parts()
     changed = session.execute(
         update(JobRecord)
         .where(which, JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.db.clock import as_datetime
 from service.http.problems import Problem
-from service.jobs.family import PartCounts
+from service.jobs.job_parts import PartCounts
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
 from service.jobs.vocabulary import JobKind

@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy import Engine, select
 
 from service.db.database import UNREACHABLE, Database
-from service.jobs import family
+from service.jobs import job_parts
 from service.jobs.records import JobRecord
 from service.jobs.schemas import JobRead, describe
 from service.keys import repository as keys
@@ -140,7 +140,7 @@ def _read(database: Database, wanted: _Round, before: Mapping[str, JobSnapshot])
         is_wanted = JobRecord.id.in_(wanted.job_ids)
         rows = session.execute(select(JobRecord.id, *_CHANGING).where(is_wanted)).all()
         split = [row.id for row in rows if row.is_split]
-        parts = family.part_counts(session, split) if split else {}
+        parts = job_parts.part_counts(session, split) if split else {}
         now = {row.id: (*row, parts.get(row.id)) for row in rows}
         same = {
             job_id: before[job_id]

@@ -18,7 +18,7 @@ from service.db.blobs import BlobRecord
 from service.db.clock import now
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemError, problem_document
-from service.jobs import family, leases, lifecycle, outbox, reaping
+from service.jobs import job_parts, leases, lifecycle, outbox, reaping
 from service.jobs.records import JobRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.results import repository as results
@@ -72,7 +72,7 @@ def tokens(database: Database, parent_id: str) -> dict[str, str]:
         claim = leases.claim(session, parent_id, 60)
         assert claim is not None
         assert leases.split(session, parent_id, claim.token, PARTS)
-        parts = family.parts_of(session, parent_id)
+        parts = job_parts.parts_of(session, parent_id)
         claims = [leases.claim(session, part.id, 60) for part in parts]
     return {claim.job_id: claim.token for claim in claims if claim is not None}
 

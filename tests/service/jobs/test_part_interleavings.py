@@ -18,7 +18,7 @@ from service.db.clock import now
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.problems import ProblemCode, problem_document
-from service.jobs import family, leases, reaping, repository
+from service.jobs import job_parts, leases, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
@@ -56,7 +56,7 @@ class FamilyMachine(RuleBasedStateMachine):
             claim = leases.claim(session, PARENT, LEASE)
             assert claim is not None
             assert leases.split(session, PARENT, claim.token, PARTS)
-            parts = family.parts_of(session, PARENT)
+            parts = job_parts.parts_of(session, PARENT)
         self.job_ids = [PARENT, *(part.id for part in parts)]
         self.held: dict[str, str] = {}
         self.ended: dict[str, JobState] = {}
@@ -142,7 +142,7 @@ class FamilyMachine(RuleBasedStateMachine):
     @invariant()
     def what_waits_has_a_message(self) -> None:
         with self.database.snapshot() as session:
-            waiting = set(session.scalars(select(JobRecord.id).where(family.waits())))
+            waiting = set(session.scalars(select(JobRecord.id).where(job_parts.waits())))
             told = set(session.scalars(select(OutboxRecord.job_id)))
         assert waiting <= told
 

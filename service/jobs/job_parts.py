@@ -40,7 +40,7 @@ class PartCounts:
         return sum(count for state, count in self.by_state.items() if state.is_terminal)
 
 
-def rests_on_parts() -> ColumnElement[bool]:
+def waits_for_parts() -> ColumnElement[bool]:
     """Return the condition that a job runs, but by its parts: no worker holds it."""
     return (
         (JobRecord.state == JobState.RUNNING) & JobRecord.is_split & JobRecord.lease_token.is_(None)
@@ -51,7 +51,7 @@ def is_complete() -> ColumnElement[bool]:
     """Return the condition that a job waits for nothing but to have its parts put together."""
     part = aliased(JobRecord)
     has_unfinished = exists().where(part.parent_id == JobRecord.id, part.state.in_(_UNFINISHED))
-    return rests_on_parts() & ~has_unfinished
+    return waits_for_parts() & ~has_unfinished
 
 
 def waits() -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, update
 
 from service.db.clock import now
 from service.db.database import Database
-from service.jobs import leases, outbox, places, queue, reaping, repository
+from service.jobs import leases, outbox, tenant_slots, queue, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord
 from tests.waiting import PATIENCE_SECONDS
@@ -45,7 +45,7 @@ def num_messages(database: Database, job_id: str) -> int | None:
 def rest_is_over(database: Database) -> None:
     """Let the messages of jobs that were refused have rested."""
     with database.transaction() as session:
-        rested = OutboxRecord.created_at - places.REFUSED_SECONDS
+        rested = OutboxRecord.created_at - tenant_slots.REFUSED_SECONDS
         session.execute(update(OutboxRecord).values(created_at=rested))
 
 
@@ -122,10 +122,10 @@ def test_a_dispatcher_without_the_limit_does_not_send_refused_jobs_round_and_rou
     other = add_job(tenant="other")
     assert send(everyone, most=None) == [other]
     with everyone.snapshot() as session:
-        assert places.num_resting(session) == 2
+        assert tenant_slots.num_resting(session) == 2
     rest_is_over(everyone)
     with everyone.snapshot() as session:
-        assert places.num_resting(session) == 0
+        assert tenant_slots.num_resting(session) == 0
     assert send(everyone, most=None) == jobs[2:]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemError, problem_document
-from service.jobs import family, leases, lifecycle, outbox, reaping, repository
+from service.jobs import job_parts, leases, lifecycle, outbox, reaping, repository
 from service.jobs import result_removal as removal
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
@@ -40,7 +40,7 @@ def part_ids(database: Database, parent_id: str) -> list[str]:
     with database.transaction() as session:
         assert leases.split(session, parent_id, claim.token, PARTS)
     with database.snapshot() as session:
-        return [part.id for part in family.parts_of(session, parent_id)]
+        return [part.id for part in job_parts.parts_of(session, parent_id)]
 
 
 def claim_of(database: Database, job_id: str, seconds: float = 60) -> Claim:
@@ -158,14 +158,14 @@ def test_a_job_that_is_to_be_cancelled_is_not_split(
         assert leases.split(session, parent_id, claim.token, PARTS)
     assert read_job(parent_id).state == "cancelled"
     with database.snapshot() as session:
-        assert family.parts_of(session, parent_id) == []
+        assert job_parts.parts_of(session, parent_id) == []
 
 
 def test_a_lost_lease_splits_nothing(database: Database, parent_id: str) -> None:
     claim_of(database, parent_id)
     with database.transaction() as session:
         assert not leases.split(session, parent_id, "lease_of_another", PARTS)
-        assert family.parts_of(session, parent_id) == []
+        assert job_parts.parts_of(session, parent_id) == []
 
 
 def test_a_worker_lost_while_it_puts_parts_together_leaves_the_job_to_another(
@@ -287,7 +287,7 @@ def test_parts_come_in_the_order_in_which_they_were_made(
     with database.transaction() as session:
         assert leases.split(session, parent_id, claim.token, parts)
         # By number, not by its digits: 2 comes before 10.
-        assert [part.spec["part"] for part in family.parts_of(session, parent_id)] == [*range(12)]
+        assert [part.spec["part"] for part in job_parts.parts_of(session, parent_id)] == [*range(12)]
 
 
 def test_states_of_parts_are_counted_for_several_jobs_at_once(
@@ -296,6 +296,6 @@ def test_states_of_parts_are_counted_for_several_jobs_at_once(
     childless = add_job()
     succeed(database, part_ids[1])
     with database.snapshot() as session:
-        counts = family.part_counts(session, [parent_id, childless])
+        counts = job_parts.part_counts(session, [parent_id, childless])
     assert set(counts) == {parent_id}
     assert counts[parent_id].by_state == {JobState.QUEUED: 2, JobState.SUCCEEDED: 1}
