@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from service import logs
 from service.db import counters
 from service.db.database import UNREACHABLE, Database
-from service.jobs import checkpoints, outbox, tenant_slots, reaping, removal
+from service.jobs import checkpoints, outbox, reaping, removal
 from service.monitoring import presence
 from service.monitoring.records import ProcessKind
 from worker.processes.presence import Presence
@@ -72,25 +72,25 @@ class Dispatcher:
                 pause = min(max(2 * pause, self._settings.outbox_seconds), LONGEST_PAUSE_SECONDS)
 
     def send_pending(self) -> bool:
-        """Send some messages that have a place and delete what the broker has taken.
+        """Send some messages that are due, and note what the broker has taken.
 
         Returns whether there were any: then there may be more, and where messages never cease the
         loop still gets to all else. No transaction is open while a message travels: a broker that
         hangs must not hold a lock that submissions wait for. Raises what the broker raises; unsent
         messages stay.
         """
-        messages = self._reserve()
-        num_taken = 0
+        with self._database.transaction() as session:
+            batch = outbox.reserve(session, BATCH_SIZE, self._settings.max_running_jobs)
+        num_sent = 0
         try:
-            for message in messages:
-                self._app.send_task(TASK_NAME, args=[message.job_id])
-                num_taken += 1
+            for job_id in batch.job_ids:
+                self._app.send_task(TASK_NAME, args=[job_id])
+                num_sent += 1
         finally:
-            if messages:
+            if batch.job_ids:
                 with self._database.transaction() as session:
-                    outbox.sent(session, [message.id for message in messages[:num_taken]])
-                    outbox.give_back(session, messages[num_taken:])
-        return bool(messages)
+                    outbox.settle(session, batch, num_sent)
+        return bool(batch.job_ids)
 
     def reap(self) -> None:
         """Give jobs of lost workers to others, and wake jobs whose message was lost."""
@@ -125,12 +125,12 @@ class Dispatcher:
             self._has_hidden = removal.remove_hidden(session) > 0
 
     def tell_refusals(self) -> None:
-        """Warn once a minute while workers refuse jobs that they are sent, for want of a place.
+        """Warn once a minute while workers refuse jobs that they are sent, for want of a slot.
 
         Seldom one is refused by chance; for a minute they are where this limit is not theirs.
         """
         with self._database.snapshot() as session:
-            num_refused = tenant_slots.num_resting(session)
+            num_refused = outbox.num_delayed(session)
         since, now = self._refused_since, time.monotonic()
         if num_refused == 0:
             self._refused_since = None
@@ -139,7 +139,7 @@ class Dispatcher:
         elif now - since >= REFUSALS_TOLD_SECONDS:
             self._refused_since = now
             logger.warning(
-                "workers have no place for %d jobs that they were sent: VNCE_MAX_RUNNING_JOBS is to"
+                "workers have no slot for %d jobs that they were sent: VNCE_MAX_RUNNING_JOBS is to"
                 " be the same for every process, and is %s here",
                 num_refused,
                 self._settings.max_running_jobs or "not set",
@@ -148,10 +148,6 @@ class Dispatcher:
     def _tell_alive(self) -> None:
         if self._settings.alive_file:
             self._settings.alive_file.touch()
-
-    def _reserve(self) -> list[outbox.WakeUp]:
-        with self._database.transaction() as session:
-            return outbox.reserve(session, BATCH_SIZE, self._settings.max_running_jobs)
 
 
 def main() -> None:

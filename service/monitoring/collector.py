@@ -19,7 +19,7 @@ from service.jobs import queue
 from service.jobs.job_counts import BEYOND, FIT_BOUNDS
 from service.jobs.queue import Queue
 from service.jobs.reaping import Reaped
-from service.jobs.records import JobState
+from service.jobs.records import FINAL
 from service.jobs.vocabulary import JobKind
 from service.monitoring import presence, readiness
 from service.monitoring.presence import Sighting
@@ -55,9 +55,7 @@ _ZEROS: dict[Counter, Totals] = {
     Counter.JOBS_SUBMITTED: _OF_KINDS,
     Counter.ATTEMPTS: _OF_KINDS,
     Counter.LEASES_LOST: {(outcome.name,): 0.0 for outcome in fields(Reaped)},
-    Counter.JOBS_FINISHED: {
-        (kind, state): 0.0 for kind in JobKind for state in JobState if state.is_terminal
-    },
+    Counter.JOBS_FINISHED: {(kind, state): 0.0 for kind in JobKind for state in FINAL},
 }
 
 

@@ -70,7 +70,7 @@ def test_queue_and_processes_are_told_as_they_are(
     assert told[key("vnce_jobs", state="running")] == 2
     assert told[key("vnce_jobs", state="split")] == 0
     assert told[key("vnce_expired_leases")] == 1
-    assert told[key("vnce_outbox_messages")] == 3
+    assert told[key("vnce_outbox_messages")] == 1
     assert told[key("vnce_processes", kind="worker")] == 1
     assert told[key("vnce_processes", kind="dispatcher")] == 0
     memory = key("vnce_process_memory_bytes", kind="worker", host="host", pid="12")
