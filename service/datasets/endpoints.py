@@ -189,7 +189,7 @@ def get_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) 
 )
 def download_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) -> Response:
     """Download the bytes that were uploaded."""
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         stored = lifecycle.existing(session, dataset_id)
         headers = _content_headers(stored)
         if is_fresh(request, headers["ETag"]):
