@@ -30,11 +30,12 @@ from service.http.openapi_links import link_in_body, links_to
 from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.scoped_route import ScopedRoute
 from service.settings import Settings
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 # Named apart: a colon follows the noun, as in `POST /v1/datasets:preview`.
-preview_router = APIRouter(tags=["datasets"])
+preview_router = APIRouter(tags=["datasets"], route_class=ScopedRoute)
 
 DatasetId = Annotated[str, Path(max_length=40, description="Identifier of the data set.")]
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from service.http.openapi_responses import gate_responses
 from service.http.request_model import RequestModel
+from service.http.scoped_route import ScopedRoute
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorCreate,
     GaussianEmEstimatorCreate,
@@ -24,7 +25,7 @@ from service.jobs.specs.mixture import (
 )
 from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
 
-router = APIRouter(prefix="/v1", tags=["kinds"])
+router = APIRouter(prefix="/v1", tags=["kinds"], route_class=ScopedRoute)
 
 # The recommended one first.
 _MODELS: tuple[tuple[RequestModel, str], ...] = (

@@ -14,7 +14,14 @@ from service.http.scopes import Scope
 from service.keys import lifecycle
 from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
 
-router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=JsonRoute)
+
+class AdminRoute(JsonRoute):
+    """A route for keys that may make keys."""
+
+    scope = Scope.ADMIN
+
+
+router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=AdminRoute)
 
 KeyId = Annotated[str, Path(max_length=40, description="Identifier of the key.")]
 _CREATED: Responses = {

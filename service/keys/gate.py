@@ -1,4 +1,4 @@
-"""The gate before every path: who asks, whether they may, and whether they ask too often.
+"""The gate before every path: who asks, and whether they ask too often.
 
 It stands before routing, so that a route cannot forget it and a body is not read from strangers.
 """
@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.db.database import Database
 from service.http import error_handlers
-from service.http import scopes as vocabulary
 from service.http.connection import CROWDED
 from service.http.identity import ANYONE, Identity
 from service.http.problems import ProblemCode, ProblemError
@@ -40,8 +39,9 @@ OPEN_PATHS = frozenset(
 class GateMiddleware:
     """Lets a request pass once it is known who asks; the identity is in `request.state`.
 
-    Answers 401 without a key that works, 429 if it asks too often, 403 if the key is not for this.
-    Where no keys are required, a request without one is anyone's; one with a key is judged by it.
+    Answers 401 without a key that works, and 429 if it asks too often. Where no keys are required,
+    a request without one is anyone's; one with a key is judged by it. What a key is for is the
+    route's to ask: see `ScopedRoute`.
     """
 
     def __init__(
@@ -65,7 +65,6 @@ class GateMiddleware:
             _refuse_crowds(request)
             identity = await self._identity(request)
             self._refuse_if_too_often(identity)
-            identity.require(needed_scope(scope))
         except error_handlers.ANSWERED as error:
             answer = await error_handlers.answer(request, error)
             await answer(scope, receive, send)
@@ -120,15 +119,3 @@ def hash_key_of(settings: Settings) -> str | None:
 def is_open(path: str) -> bool:
     """Return whether anybody may ask for this path."""
     return path in OPEN_PATHS or path.startswith(f"{DOCS_FILES_PATH}/")
-
-
-def needed_scope(scope: Scope) -> vocabulary.Scope:
-    """Return what a key must be for to make this request."""
-    # By its beginning: the path's end is the router's to judge, which takes one with a line break.
-    path = route_path(scope)
-    if path.startswith("/v1/api-keys"):
-        return vocabulary.Scope.ADMIN
-    if path.startswith(("/metrics", "/v1/status")):
-        return vocabulary.Scope.METRICS
-    is_reading = scope["method"] in ("GET", "HEAD", "OPTIONS")
-    return vocabulary.Scope.READ if is_reading else vocabulary.Scope.SUBMIT

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from service.db.clock import as_datetime
 from service.http.dependencies import SettingsDep, WholeDatabaseDep
 from service.http.openapi_responses import gate_responses
+from service.http.scoped_route import MetricsRoute
 from service.jobs import queue
 from service.jobs.queue import Queue
 from service.monitoring import presence, readiness
@@ -18,7 +19,7 @@ from service.monitoring.presence import Sighting
 from service.monitoring.readiness import DatabaseState, ReadinessRead
 from service.monitoring.records import ProcessKind
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=MetricsRoute)
 
 
 class QueueRead(BaseModel):

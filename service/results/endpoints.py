@@ -9,6 +9,7 @@ from service.http.etag import IMMUTABLE, etag_of, json_response
 from service.http.openapi_responses import UNCHANGED, Responses, problem_responses
 from service.http.pagination import invalid_cursor
 from service.http.problems import ProblemCode
+from service.http.scoped_route import ScopedRoute
 from service.jobs import result_access as access
 from service.jobs.endpoints import JobId
 from service.results import repository
@@ -25,7 +26,7 @@ from service.results.schemas import (
 )
 from service.results.vocabulary import EdgeScore, Figure
 
-router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"])
+router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"], route_class=ScopedRoute)
 
 _READ = UNCHANGED | problem_responses(*access.NO_RESULT)
 _SCORED = UNCHANGED | problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING)
