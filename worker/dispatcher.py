@@ -17,9 +17,9 @@ from service import logs
 from service.db import counters
 from service.db.database import UNREACHABLE, Database
 from service.jobs import checkpoints, outbox, reaping, removal
-from service.monitoring import presence
+from service.monitoring import heartbeats
 from service.monitoring.records import ProcessKind
-from worker.processes.presence import Presence
+from worker.processes.process_heartbeat import ProcessHeartbeat
 from worker.processes.pulse import Pulse
 from worker.queue.broker import Broker
 from worker.queue.celery_app import TASK_NAME, create_celery
@@ -115,7 +115,7 @@ class Dispatcher:
         """Forget lost processes, deleted jobs and ended ones' checkpoints; compact the counters."""
         with self._database.transaction() as session:
             checkpoints.remove_ended(session)
-            presence.forget_lost(session)
+            heartbeats.forget_lost(session)
             counters.compact(session)
         self.remove_hidden()
 
@@ -160,7 +160,7 @@ def main() -> None:
         signal.signal(number, lambda *arguments: stopping.set())
     database = Database(settings.database_url)
     dispatcher = Dispatcher(database, create_celery(settings), settings)
-    with Presence(database, ProcessKind.DISPATCHER, dispatcher.pulse):
+    with ProcessHeartbeat(database, ProcessKind.DISPATCHER, dispatcher.pulse):
         dispatcher.run(stopping)
     database.dispose()
 

@@ -21,8 +21,8 @@ from service.jobs.queue import Queue
 from service.jobs.reaping import Reaped
 from service.jobs.records import FINAL
 from service.jobs.vocabulary import JobKind
-from service.monitoring import presence, readiness
-from service.monitoring.presence import Sighting
+from service.monitoring import heartbeats, readiness
+from service.monitoring.heartbeats import ProcessStatus
 from service.monitoring.readiness import BrokerState, DatabaseState
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
@@ -85,7 +85,7 @@ class DatabaseCollector(Collector):
         try:
             with self._database.snapshot() as session:
                 waiting = queue.look(session, self._settings.max_running_jobs)
-                seen = presence.sightings(session)
+                seen = heartbeats.processes(session)
                 totals = counters.totals(session)
         except SQLAlchemyError:
             return  # it went away a moment ago; the next scrape says so
@@ -137,7 +137,7 @@ def _queue(seen: Queue) -> Iterator[Family]:
     )
 
 
-def _processes(seen: list[Sighting]) -> Iterator[Family]:
+def _processes(seen: list[ProcessStatus]) -> Iterator[Family]:
     live = [process for process in seen if process.is_live]
     number = GaugeMetricFamily(
         "vnce_processes", "Workers and dispatchers that are live.", labels=["kind"]

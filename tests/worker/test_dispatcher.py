@@ -18,9 +18,9 @@ from service.db.tenant_names import DEFAULT_TENANT, NOBODY
 from service.jobs import checkpoints, leases, removal
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.monitoring import presence
+from service.monitoring import heartbeats
 from service.monitoring.broker import QUEUE_NAME
-from service.monitoring.presence import Identity
+from service.monitoring.heartbeats import Identity
 from service.monitoring.records import ProcessKind, WorkerRecord
 from tests.service.jobs.messages import to_be_sent
 from tests.waiting import PATIENCE_SECONDS, wait_for
@@ -212,12 +212,12 @@ def test_a_round_forgets_processes_that_were_lost_long_ago(
 ) -> None:
     lost = Identity("process_1", ProcessKind.WORKER, host="", pid=1, version="")
     with database.transaction() as session:
-        presence.beat(session, lost, memory_bytes=None, job_id=None)
-        long_ago = now() - 2 * presence.FORGET_SECONDS
+        heartbeats.beat(session, lost, memory_bytes=None, job_id=None)
+        long_ago = now() - 2 * heartbeats.FORGET_SECONDS
         session.execute(update(WorkerRecord).values(heartbeat_at=long_ago))
     dispatcher.tidy()
     with database.snapshot() as session:
-        assert presence.sightings(session) == []
+        assert heartbeats.processes(session) == []
 
 
 def test_a_round_removes_checkpoints_of_jobs_that_have_ended(

@@ -30,7 +30,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class ProcessStatus:
     """A process as it last told of itself, `age_seconds` ago."""
 
     identity: Identity
@@ -80,7 +80,7 @@ def forget_lost(session: Session) -> None:
     session.execute(delete(WorkerRecord).where(WorkerRecord.heartbeat_at < now() - FORGET_SECONDS))
 
 
-def sightings(session: Session) -> list[Sighting]:
+def processes(session: Session) -> list[ProcessStatus]:
     """Return every process on the list, lost ones too, by kind and then oldest first."""
     rows = session.execute(
         select(WorkerRecord, (now() - WorkerRecord.heartbeat_at).label("age")).order_by(
@@ -88,7 +88,7 @@ def sightings(session: Session) -> list[Sighting]:
         )
     )
     return [
-        Sighting(
+        ProcessStatus(
             identity=Identity(
                 id=row.id,
                 kind=ProcessKind(row.kind),
