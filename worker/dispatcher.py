@@ -62,7 +62,6 @@ class Dispatcher:
                     self.reap()
                     self.tidy()
                     self.tell_refusals()
-                    self._tell_alive()
                 elif self._has_hidden:
                     self.remove_hidden()
                 has_sent = self.send_pending()
@@ -144,10 +143,6 @@ class Dispatcher:
                 num_refused,
                 self._settings.max_running_jobs or "not set",
             )
-
-    def _tell_alive(self) -> None:
-        if self._settings.alive_file:
-            self._settings.alive_file.touch()
 
 
 def main() -> None:

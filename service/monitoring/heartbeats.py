@@ -4,6 +4,7 @@ Judged by the database's clock alone. A process that ends as it should takes its
 the row of one that was killed stays for a while, so that an operator can see that it is gone.
 """
 
+import socket
 from dataclasses import dataclass
 
 from sqlalchemy import delete, func, select, update
@@ -43,6 +44,11 @@ class ProcessStatus:
     def is_live(self) -> bool:
         """Whether it has told of itself lately."""
         return self.age_seconds < LIVE_SECONDS
+
+
+def this_host() -> str:
+    """Return the name of this machine or container, as it stands in the rows of its processes."""
+    return socket.gethostname()[:255]
 
 
 def beat(

@@ -16,7 +16,6 @@ STORES = {"postgres", "redis"}
 FIXED = {
     "VNCE_DATABASE_URL",  # the service `postgres`
     "VNCE_BROKER_URL",  # the service `redis`
-    "VNCE_ALIVE_FILE",  # below the `tmpfs`, where the health check looks
 }
 
 

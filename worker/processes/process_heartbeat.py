@@ -2,7 +2,6 @@
 
 import logging
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,7 +40,7 @@ class ProcessHeartbeat:
         self._identity = Identity(
             id=new_id("process"),
             kind=kind,
-            host=socket.gethostname()[:255],
+            host=heartbeats.this_host(),
             pid=os.getpid(),
             version=version("vnce"),
         )
