@@ -138,6 +138,8 @@ def part_ended(session: Session, job_id: str) -> None:
 
 def part_counts(session: Session, parent_ids: Sequence[str]) -> dict[str, PartCounts]:
     """Return how many parts each of these jobs has; jobs without parts are left out."""
+    if not parent_ids:
+        return {}
     rows = session.execute(
         select(JobRecord.parent_id, JobRecord.state, func.count())
         .where(JobRecord.parent_id.in_(parent_ids))

@@ -3,6 +3,8 @@
 Every function works in the caller's transaction.
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy.orm import Session
 
 from service.http.problems import ProblemCode, ProblemError
@@ -12,13 +14,13 @@ from service.jobs.records import JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
 
 
-def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool]:
+def request_cancellation(session: Session, job_id: str) -> tuple[JobRead, bool]:
     """Cancel a waiting job at once, tell a running one to stop; return it and whether it changed.
 
     A job in a final state stays as it is.
     """
     changed = repository.request_cancellation(session, job_id)
-    return existing(session, job_id), changed
+    return read(session, job_id), changed
 
 
 def remove(session: Session, job_id: str) -> None:
@@ -48,11 +50,16 @@ def remove(session: Session, job_id: str) -> None:
     repository.remove(session, job_id)
 
 
-def described(session: Session, job_id: str) -> JobRead:
+def described(session: Session, jobs: Sequence[JobRecord]) -> list[JobRead]:
+    """Return what the API says about jobs."""
+    counts = job_parts.part_counts(session, [job.id for job in jobs if job.is_split])
+    return [describe(job, counts.get(job.id)) for job in jobs]
+
+
+def read(session: Session, job_id: str) -> JobRead:
     """Return what the API says about a job; raises `ProblemError` if there is none."""
-    job = existing(session, job_id)
-    counts = job_parts.part_counts(session, [job_id]) if job.is_split else {}
-    return describe(job, counts.get(job_id))
+    [job] = described(session, [existing(session, job_id)])
+    return job
 
 
 def existing(session: Session, job_id: str) -> JobRecord:

@@ -140,7 +140,7 @@ def _read(database: Database, wanted: _Round, before: Mapping[str, JobSnapshot])
         is_wanted = JobRecord.id.in_(wanted.job_ids)
         rows = session.execute(select(JobRecord.id, *_CHANGING).where(is_wanted)).all()
         split = [row.id for row in rows if row.is_split]
-        parts = job_parts.part_counts(session, split) if split else {}
+        parts = job_parts.part_counts(session, split)
         now = {row.id: (*row, parts.get(row.id)) for row in rows}
         same = {
             job_id: before[job_id]

@@ -117,7 +117,7 @@ def test_whichever_way_its_worker_ends_it_the_last_part_wakes_the_job(
         assert ENDINGS[ending](session, part_ids[2], claim.token)
     assert send(database) == [parent_id]
     with database.snapshot() as session:
-        progress = lifecycle.described(session, parent_id).progress
+        progress = lifecycle.read(session, parent_id).progress
     assert progress is not None
     assert progress.iteration == 3
 
@@ -127,7 +127,7 @@ def test_progress_counts_the_parts_that_have_ended(
 ) -> None:
     succeed(database, part_ids[0])
     with database.snapshot() as session:
-        job = lifecycle.described(session, parent_id)
+        job = lifecycle.read(session, parent_id)
     assert job.progress is not None
     assert job.parts is not None
     assert (job.progress.stage, job.progress.iteration) == ("parts", 1)
