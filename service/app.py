@@ -19,6 +19,7 @@ from service.http.head import HeadMiddleware
 from service.http.parameters import refuse_nul, refuse_unknown_parameters
 from service.http.request_log import RequestLogMiddleware
 from service.http.request_metrics import RequestMetrics
+from service.http.root_path import RootPathMiddleware
 from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
 from service.http.slow_bodies import SlowBodyMiddleware
 from service.jobs import endpoints as jobs
@@ -107,6 +108,7 @@ def create_app(settings: Settings) -> FastAPI:
     error_handlers.install(app)
     openapi_document.install(app)
     app.add_middleware(SecurityHeadersMiddleware)
+    app.add_middleware(RootPathMiddleware, root_path=settings.root_path)
     return app
 
 

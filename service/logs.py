@@ -28,6 +28,7 @@ EXTRA_FIELDS = (
     "route",
     "status",
     "milliseconds",
+    "client",
     "key_id",
 )
 _SECRETS = (

@@ -53,6 +53,16 @@ class Settings(BaseSettings):
         description="Secret text under which the secrets of API keys are hashed, the same for "
         f"every process, at least {MIN_HASH_KEY_LENGTH} characters; with another one no key works.",
     )
+    root_path: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="Prefix of all paths under which a proxy shows the service, such as /vnce.",
+    )
+    trusted_proxies: str = Field(
+        default="127.0.0.1",
+        description="Addresses or networks, with commas between, from which `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` are believed; * for all.",
+    )
     requests_per_minute: int = Field(
         default=6_000, gt=0, description="Requests that one API process takes of one key a minute."
     )

@@ -30,6 +30,7 @@ from service.http.openapi_links import link_in_body, links_to
 from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.root_path import address_of
 from service.http.scoped_route import ScopedRoute
 from service.settings import Settings
 
@@ -131,7 +132,7 @@ async def create_dataset(
                 require_room,
             )
         )
-    response.headers["Location"] = f"/v1/datasets/{stored.record.id}"
+    response.headers["Location"] = address_of(f"/v1/datasets/{stored.record.id}")
     response.headers["ETag"] = etag_of(stored.original.sha256)
     return lifecycle.describe(stored)
 

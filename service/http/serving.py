@@ -65,5 +65,6 @@ def configuration(
         # We log requests ourselves.
         log_config=None,
         access_log=False,
+        forwarded_allow_ips=settings.trusted_proxies,
         timeout_graceful_shutdown=graceful_seconds,
     )

@@ -15,6 +15,7 @@ from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, pro
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
 from service.http.request_model import LABEL_PATTERN
+from service.http.root_path import address_of
 from service.jobs import events, lifecycle, planning, repository, submission, watch
 from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
@@ -113,7 +114,7 @@ def create_job(
     limits = SubmissionLimits.from_settings(settings)
     job, is_new = submission.accept(database, body, limits, submitter, idempotency_key)
     logger.info("job %s: %s", job.id, "accepted" if is_new else "found by its Idempotency-Key")
-    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    response.headers["Location"] = address_of(f"/v1/jobs/{job.id}")
     if not is_new:
         response.status_code = 200
     if not JobState(job.state).is_terminal:

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.http import error_handlers
 from service.http.problems import ProblemCode, ProblemError
-from service.http.route_path import route_path
+from service.http.root_path import route_path
 from service.settings import Settings
 
 _STREAM = re.compile("/v1/jobs/[^/]+/events$")

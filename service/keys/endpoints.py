@@ -10,6 +10,7 @@ from service.http.json_route import JsonRoute
 from service.http.openapi_responses import BODY_CODES, Responses, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
+from service.http.root_path import address_of
 from service.http.scopes import Scope
 from service.keys import lifecycle
 from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
@@ -61,7 +62,7 @@ def create_api_key(
             scopes=body.scopes,
             expires_at=body.expires_at,
         )
-    response.headers["Location"] = f"/v1/api-keys/{created.id}"
+    response.headers["Location"] = address_of(f"/v1/api-keys/{created.id}")
     response.headers["Cache-Control"] = "no-store"
     return created
 

@@ -18,7 +18,7 @@ from service.http import error_handlers
 from service.http.connection import CROWDED
 from service.http.identity import ANYONE, Identity
 from service.http.problems import ProblemCode, ProblemError
-from service.http.route_path import route_path
+from service.http.root_path import route_path
 from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH
 from service.keys.identity import identify
 from service.settings import Authentication, Settings
