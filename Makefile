@@ -42,8 +42,8 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/yamllint --strict docker-compose.yml monitoring
-	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/yamllint --strict docker-compose*.yml monitoring
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose*.yml
 	$(BIN)/hadolint docker/*.Dockerfile
 
 fast-tests: .venv/.dev

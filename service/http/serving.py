@@ -13,6 +13,10 @@ from service.settings import Settings
 FILES_PER_CONNECTION = 2
 OTHER_FILES = 200
 
+# Longer than clients keep a connection that rests, the proxy (20 s) and httpx (5 s) among them: who
+# closes it last may send a request into its end.
+KEEP_ALIVE_SECONDS = 30
+
 logger = logging.getLogger("service")
 
 
@@ -66,5 +70,6 @@ def configuration(
         log_config=None,
         access_log=False,
         forwarded_allow_ips=settings.trusted_proxies,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=graceful_seconds,
     )

@@ -37,9 +37,9 @@ def substitute(value: Any, given: Mapping[str, str]) -> Any:
     return re.sub(r"\$\{(\w+)(:-|:\?)([^}]*)\}", fill, value)
 
 
-def read_compose(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the compose file with its variables filled in."""
-    described: dict[str, Any] = substitute(yaml.safe_load(FILE.read_text()), given)
+def read_compose(given: Mapping[str, str], file: Path = FILE) -> dict[str, Any]:
+    """Return a compose file with its variables filled in."""
+    described: dict[str, Any] = substitute(yaml.safe_load(file.read_text()), given)
     for service in described["services"].values():
         if "environment" in service:
             service["environment"] = passed_on(service["environment"], given)
