@@ -69,6 +69,9 @@ class Settings(BaseSettings):
     max_streams: int = Field(
         default=100, gt=0, description="Event streams of one key that one API process keeps open."
     )
+    max_streams_in_all: int = Field(
+        default=400, gt=0, description="Event streams that one API process keeps open."
+    )
     max_unfinished_jobs: int = Field(
         default=10_000, gt=0, description="Jobs of one key that may wait or run at a time."
     )
@@ -77,18 +80,6 @@ class Settings(BaseSettings):
         gt=0,
         description="Jobs of one tenant that workers may hold at a time, parts of jobs included; "
         "others wait. The same for every process.",
-    )
-
-    max_connections: int = Field(
-        default=800,
-        gt=0,
-        description="Connections of one API process, above which requests are answered 503.",
-    )
-    silence_seconds: float = Field(
-        default=30.0,
-        gt=0,
-        description="How long a client may leave the API waiting: until a request has begun, for "
-        "more of its body, or until some of the answer is taken.",
     )
 
     max_stored_bytes: int | None = Field(

@@ -17,7 +17,6 @@ _GATE = (
 )
 # What any operation that takes a body may answer besides.
 BODY_CODES = (
-    ProblemCode.REQUEST_TIMEOUT,
     ProblemCode.PAYLOAD_TOO_LARGE,
     ProblemCode.UNSUPPORTED_MEDIA_TYPE,
     ProblemCode.STORAGE_FULL,

@@ -15,7 +15,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.db.database import Database
 from service.http import error_handlers
-from service.http.connection import CROWDED
 from service.http.identity import ANYONE, Identity
 from service.http.problems import ProblemCode, ProblemError
 from service.http.root_path import route_path
@@ -62,7 +61,6 @@ class GateMiddleware:
             return
         request = Request(scope)
         try:
-            _refuse_crowds(request)
             identity = await self._identity(request)
             self._refuse_if_too_often(identity)
         except error_handlers.ANSWERED as error:
@@ -94,16 +92,6 @@ class GateMiddleware:
             ProblemCode.TOO_MANY_REQUESTS,
             f"This API key may send {self._rate.amount} requests a minute; wait {seconds} s.",
             headers={"Retry-After": str(seconds)},
-        )
-
-
-def _refuse_crowds(request: Request) -> None:
-    if getattr(request.state, CROWDED, False):
-        raise ProblemError(
-            ProblemCode.UNAVAILABLE,
-            "This process has as many connections as it may, set by VNCE_MAX_CONNECTIONS; try "
-            f"again in {error_handlers.RETRY_AFTER_SECONDS} seconds.",
-            headers={"Retry-After": error_handlers.RETRY_AFTER_SECONDS, "Connection": "close"},
         )
 
 
