@@ -4,15 +4,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
-# How long is waited for what has to happen, on a machine that may have much else to do.
-PATIENCE_SECONDS = 60.0
+from tests.waiting import PATIENCE_SECONDS
 
 
 class Served:
@@ -59,14 +57,6 @@ def answer_of(connection: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return answer
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Return once something is so."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} seconds for {what}"
-        time.sleep(0.02)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def test_every_setting_reaches_the_processes_that_know_it(
 
 def test_what_no_operator_has_set_has_the_default_of_the_code(services: dict[str, Any]) -> None:
     chosen = {name for name in services["api"]["environment"] if name.startswith("VNCE_")}
-    assert chosen == {*FIXED, "VNCE_KEY_SECRET"} - {"VNCE_ALIVE_FILE"}
+    assert chosen == {*FIXED, "VNCE_KEY_SECRET"}
     for setting in ("root_path", "max_body_bytes", "max_json_bytes"):
         default = Settings.model_fields[setting].default
         assert services["proxy"]["environment"][f"VNCE_{setting.upper()}"] == str(default)

@@ -11,7 +11,8 @@ from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.scopes import Scope
 from service.keys import lifecycle
-from tests.served import Served, served_api, wait_for
+from tests.served import Served, served_api
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

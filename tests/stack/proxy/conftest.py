@@ -4,7 +4,6 @@ They are filled in as the image's entry point does, by `envsubst` and the file's
 test replaces those that it needs shorter, smaller or elsewhere.
 """
 
-import os
 import shutil
 import socket
 import subprocess
@@ -16,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.embedded_postgres import free_port
-from tests.served import PATIENCE_SECONDS, Served, served_api
+from tests.served import Served, served_api
+from tests.waiting import PATIENCE_SECONDS
 
 TEMPLATES = Path(__file__).parents[3] / "docker" / "nginx"
 NEVER = "3600"
@@ -24,19 +24,6 @@ NEVER = "3600"
 LIMITS = {"VNCE_MAX_BODY_BYTES": "200000", "VNCE_MAX_JSON_BYTES": "1000000"}
 
 Proxy = Callable[..., AbstractContextManager[Served]]
-
-
-@pytest.fixture(scope="session")
-def programs() -> dict[str, str]:
-    """Return where nginx and envsubst are; skip where they are not installed, but not in CI."""
-    path = f"{os.environ['PATH']}:/usr/sbin"
-    found = {name: shutil.which(name, path=path) for name in ("nginx", "envsubst")}
-    missing = [name for name, file in found.items() if file is None]
-    if missing and "CI" in os.environ:
-        pytest.fail(f".ci/run should have installed {missing}")
-    if missing:
-        pytest.skip(f"the proxy's tests need {missing} (Debian: nginx-core, gettext-base)")
-    return {name: file for name, file in found.items() if file is not None}
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from tests.embedded_postgres import free_port
-from tests.served import PATIENCE_SECONDS, Served, wait_for
+from tests.served import Served
 from tests.stack.proxy.conftest import LIMITS, Proxy, Upstream
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.integration
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.served import Served, answer_of, wait_for
+from tests.served import Served, answer_of
 from tests.stack.proxy.conftest import NEVER, Proxy, Upstream
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 

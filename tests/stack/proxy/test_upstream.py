@@ -22,7 +22,8 @@ JOB = {"kind": "simulation", "graph": "ring", "n_variables": 3, "n_rows": 10, "s
 def kept_seconds() -> int:
     """Return how long the proxy keeps a connection to the API that rests."""
     text = (TEMPLATES / "nginx.conf.template").read_text()
-    (seconds,) = re.findall(r"upstream kept_connections \{.*?keepalive_timeout (\d+)s;", text, re.DOTALL)
+    _, _, upstream = text.partition("upstream kept_connections {")
+    (seconds,) = re.findall(r"keepalive_timeout (\d+)s;", upstream)
     return int(seconds)
 
 
