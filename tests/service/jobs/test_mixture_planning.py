@@ -150,12 +150,20 @@ def test_exact_zeros_are_refused_only_where_the_likelihood_has_no_bound(
     ("choices", "pointer", "told"),
     [
         ({"estimator": {"kind": "score-matching"}}, "/estimator/kind", "'vnce', 'nce', 'mle'"),
-        ({"estimator": {"kind": "mle", "noise_ratio": 3}}, "/estimator/noise_ratio", "no field"),
-        ({"estimator": {"kind": "vnce", "penalty": 1.0}}, "/estimator/penalty", "no field"),
+        (
+            {"estimator": {"kind": "mle", "noise_ratio": 3}},
+            "/estimator/noise_ratio",
+            "does not apply here",
+        ),
+        (
+            {"estimator": {"kind": "vnce", "penalty": 1.0}},
+            "/estimator/penalty",
+            "does not apply here",
+        ),
         ({"model": {**MIXTURE, "sigma_1": 0}}, "/model/sigma_1", "greater than 0"),
         ({"model": {**MIXTURE, "form": "other"}}, "/model/form", "'normalised' or 'unnormalised'"),
         ({"model": {"kind": "mixtures"}}, "/model/kind", "'mixture'"),
-        ({"edge_threshold": 0.2}, "/edge_threshold", "no field"),
+        ({"edge_threshold": 0.2}, "/edge_threshold", "does not apply here"),
         ({"estimator": {"kind": "nce", "n_starts": 0}}, "/estimator/n_starts", "greater than"),
     ],
 )
