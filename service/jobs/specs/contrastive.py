@@ -160,7 +160,10 @@ class ContrastiveCreate(RequestModel):
             if self.selection is not Selection.HELD_OUT:
                 raise ValueError(f'`selection="{self.selection}"` needs `penalty="auto"`.')
         if self.selection is not Selection.HELD_OUT and self.penalty_kind is not PenaltyKind.L1:
-            raise ValueError('"` needs `penalty_kind="l1"`, whose zeros make a graph.')
+            raise ValueError(
+                f'`selection="{self.selection}"` needs `penalty_kind="l1"`, whose zeros make a '
+                "graph."
+            )
         if self.selection is Selection.STABILITY and not has_bound(
             self.inclusion_threshold, self.n_subsamples
         ):

@@ -33,6 +33,27 @@ def test_half_samples_too_few_for_their_threshold_are_refused(
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
+        (
+            {"selection": "ebic"},
+            '`selection="ebic"` needs `penalty_kind="l1"`, whose zeros make a graph.',
+        ),
+        (
+            {"selection": "ebic", "penalty_kind": "l1", "penalty": 1.0},
+            '`selection="ebic"` needs `penalty="auto"`.',
+        ),
+        ({"penalties": [1.0], "penalty": 1.0}, '`penalties` are what `penalty="auto"` chooses'),
+    ],
+)
+def test_a_way_of_choosing_a_penalty_needs_one_to_choose(
+    choices: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValidationError, match=said):
+        ContrastiveCreate.model_validate(choices)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
         ({"name": "graph-recovery", "graphs": ["ring", "ring"]}, "ring is listed twice"),
         ({"name": "graph-recovery", "fractions": [0.1, 0.3, 0.1]}, "0.1 is listed twice"),
         ({"name": "graph-recovery", "estimators": ["vnce", "vnce"]}, "vnce is listed twice"),
