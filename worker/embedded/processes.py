@@ -54,7 +54,7 @@ class EmbeddedProcesses:
         }
         descriptor = listening.fileno()
         broker = valkey.command(broker_socket, self._broker_folder)
-        api = [sys.executable, "-m", "worker.embedded.api", str(descriptor)]
+        api = [sys.executable, "-m", "worker.embedded", str(descriptor)]
         dispatcher = [sys.executable, "-m", "worker.dispatcher"]
         self._broker = Command("valkey", broker, environment)
         self._worker = Command("worker", [sys.executable, "-m", "worker"], environment)

@@ -1,4 +1,4 @@
-"""Upload damaged files: `python -m tests.fuzz.uploads --files 20000 --seed 1`.
+"""Upload damaged files: `python -m tests.fuzz --files 20000 --seed 1`.
 
 Every answer must be 201 or a problem that says what is wrong with the file, in bounded memory and
 time. Prints how often each answer came and exits with 1 if there was another, or a slow one; the

@@ -1,4 +1,4 @@
-"""`python -m worker.embedded.api FD` serves the API on a socket that listens already.
+"""`python -m worker.embedded FD` serves the API on a socket that listens already.
 
 The launcher binds the socket, so that a taken port is its error, port 0 works, and connections
 wait in the socket while this process is restarted.
