@@ -15,9 +15,9 @@ from service.datasets.ground_truth import (
     canonical_edges,
 )
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.reader_protocol import ReaderBounds, ReadRequest
 from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import StoredDataset
+from service.datasets.sandbox import ReaderBounds, ReadRequest
 from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
 from service.datasets.vocabulary import DatasetFormat
 from service.db.clock import as_datetime

@@ -10,10 +10,9 @@ from sqlalchemy.orm import Session
 
 from service.datasets import repository
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.reader_pool import Readers
-from service.datasets.reader_protocol import ReadRequest
 from service.datasets.reading import read_dataset
 from service.datasets.repository import NewDataset, StoredDataset
+from service.datasets.sandbox import ReadRequest, read_upload
 from service.datasets.schemas import DatasetItem, DatasetPreview, DatasetRead
 from service.datasets.stored_table import to_parquet
 from service.datasets.uploads import Upload
@@ -26,8 +25,6 @@ from service.http.problems import ProblemCode, ProblemError
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
 _READERS = 2
 _limiter: RunVar[CapacityLimiter] = RunVar("dataset_readers")
-# One for the process, whatever apps it holds: what forks readers takes half a second to start.
-_readers = Readers()
 
 Outcome = TypeVar("Outcome")
 
@@ -56,7 +53,7 @@ def create(
 
     Everything slow happens before the transaction: on SQLite it keeps other writers waiting.
     """
-    with _readers.read(upload.file, request) as read:
+    with read_upload(upload.file, request) as read:
         new = NewDataset(
             id=new_id("dataset"),
             name=name,
@@ -91,7 +88,7 @@ def prepare(file: BinaryIO, name: str, options: ReadOptions, limits: ReadLimits)
 
 def preview(upload: Upload, request: ReadRequest) -> DatasetPreview:
     """Read an upload and say what it would become."""
-    with _readers.read(upload.file, request) as read:
+    with read_upload(upload.file, request) as read:
         return DatasetPreview(
             format=read.reading.format,
             sha256=upload.sha256,

@@ -71,7 +71,7 @@ def test_what_ends_is_started_again_and_no_process_outlives_a_launcher_that_was_
         running_service(tmp_path / "data", environment={"TMPDIR": sockets}) as service,
     ):
         view = processes_of(service)
-        for mark in ("embedded.api", "valkey"):
+        for mark in ("-m worker.embedded ", "valkey"):
             killed = view.one(mark)
             os.kill(killed, signal.SIGKILL)
 
