@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from service.datasets.column_warnings import make
-from service.datasets.linear_dependence import find_dependence
 from service.datasets.schemas import DatasetSummary, DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.words import counted
@@ -25,11 +24,9 @@ def table_warnings(
 ) -> Iterator[DatasetWarning]:
     """Yield the warnings about the table; `arrays` holds its columns."""
     yield from _gaps(summary)
-    duplicates = _duplicates(summary, arrays)
-    for names in duplicates:
+    for names in _duplicates(summary, arrays):
         message = f"The columns {', '.join(names)} are the same in every row, gaps included."
         yield make(WarningCode.DUPLICATE_COLUMNS, message, names)
-    yield from _dependence(summary, arrays, duplicates)
     yield from _square_matrix(summary, arrays)
     if summary.n_columns == 1:
         message = "A network needs at least two variables."
@@ -102,24 +99,6 @@ def _duplicates(summary: DatasetSummary, arrays: list[pa.Array]) -> list[list[st
             if len(same) > 1:
                 groups.append(same)
     return groups
-
-
-def _dependence(
-    summary: DatasetSummary, arrays: list[pa.Array], duplicates: list[list[str]]
-) -> Iterator[DatasetWarning]:
-    repeated = {name for names in duplicates for name in names[1:]}
-    columns = {
-        column.name: values
-        for column, values in zip(summary.columns, arrays, strict=True)
-        if column.n_observed and not column.is_constant and column.name not in repeated
-    }
-    names = find_dependence(columns)
-    if names:
-        message = (
-            f"{names[-1]} is an exact linear combination of {', '.join(names[:-1])} wherever all "
-            "are observed, as a total is of its parts; leave one of them out."
-        )
-        yield make(WarningCode.LINEARLY_DEPENDENT, message, names)
 
 
 def _square_matrix(summary: DatasetSummary, arrays: list[pa.Array]) -> Iterator[DatasetWarning]:

@@ -93,7 +93,7 @@ class WarningCode(StrEnum):
     CONSTANT = "constant"
     NEARLY_CONSTANT = "nearly-constant"
     DUPLICATE_COLUMNS = "duplicate-columns"
-    LINEARLY_DEPENDENT = "linearly-dependent"
+    LINEARLY_DEPENDENT = "linearly-dependent"  # in old data sets; now a result says it
     NEGATIVE_VALUES = "negative-values"
     SENTINEL_LIKE = "sentinel-like"
     OUTLIERS = "outliers"

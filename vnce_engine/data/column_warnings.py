@@ -26,10 +26,11 @@ def column_warnings(
     *,
     may_be_negative: bool,
     transform: Transform = Transform.NONE,
+    original: FloatArray | None = None,
 ) -> list[FitWarning]:
     """Return warnings about odd columns of a table, and pairs never seen together.
 
-    X (n, d) is what `transform` has made of the data.
+    X (n, d) is what `transform` has made of `original`, of which totals are told too.
     """
     warnings = []
     if not may_be_negative and (
@@ -83,12 +84,15 @@ def column_warnings(
                 _names_in(pairs, names),
             )
         )
-    if made_up := combinations(X):
+    made_up, where = combinations(X), ""
+    if not made_up and original is not None and transform is not Transform.NONE:
+        made_up, where = combinations(original), ", before the transform"
+    if made_up:
         texts = [f"{names[j]} of {', '.join(names[i] for i in parts)}" for j, parts in made_up]
         warnings.append(
             FitWarning(
                 "linearly-dependent",
-                f"Linear combinations of other columns but for 1e-4 of their variance: "
+                f"Linear combinations of other columns but for 1e-4 of their variance{where}: "
                 f"{'; '.join(texts[:MAX_NAMES])}. Partial correlations among them are near 1 or "
                 "-1, or mean nothing; one column of each combination should be left out.",
                 _names_in([(j, i) for j, parts in made_up for i in parts], names),

@@ -132,7 +132,11 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         refuse_rare_columns(transformed, names, type(self).__name__, self.min_observed)
         warnings = column_warnings(
-            transformed, names, may_be_negative=self._may_be_negative, transform=transform
+            transformed,
+            names,
+            may_be_negative=self._may_be_negative,
+            transform=transform,
+            original=table,
         )
         # A fit of a long table has other uses for the memory.
         del table, transformed

@@ -18,7 +18,7 @@ from service.jobs.vocabulary import CensoredRule
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
-from vnce_engine.runtime.reports import FitStatus, FitStep
+from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
 from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
 from worker.artefacts.network_files import make_artefacts
@@ -34,16 +34,16 @@ __all__ = ["EstimationRequest", "FitCancelledError", "JobFailedError", "OnStep",
 PREPARED = 0.02
 FITTED = 0.90
 
-# What may be behind an objective that is not finite; the data set's summary names the columns.
+# What may be behind an objective that is not finite, as the upload and as the engine saw it.
 _RUN_AWAY = frozenset(
     (
         WarningCode.NEARLY_CONSTANT,
         WarningCode.DUPLICATE_COLUMNS,
-        WarningCode.LINEARLY_DEPENDENT,
         WarningCode.OUTLIERS,
         WarningCode.NEVER_TOGETHER,
     )
 )
+_RUN_AWAY_IN_FIT = frozenset(("collinear-columns", "linearly-dependent"))
 
 OnStep = Callable[[FitStep], bool | None]
 
@@ -170,19 +170,23 @@ def _fit(
         case FitStatus.CANCELLED:
             raise FitCancelledError
         case FitStatus.NON_FINITE:
-            raise _non_finite(estimator, _suspects(request))
+            raise _non_finite(estimator, _suspects(request, estimator))
         case _ as unknown:
             assert_never(unknown)
 
 
-def _suspects(request: EstimationRequest) -> list[DatasetWarning]:
-    """Return what was odd about the variables used that can make an objective run away."""
+def _suspects(
+    request: EstimationRequest, estimator: Estimator
+) -> list[DatasetWarning | FitWarning]:
+    """Return what is odd about the variables used that can make an objective run away."""
     used = set(request.spec.variables)
-    return [
+    of_table = [
         warning
         for warning in request.table_warnings
         if warning.code in _RUN_AWAY and used.issuperset(warning.columns)
     ]
+    in_fit = [warning for warning in estimator.warnings_ if warning.code in _RUN_AWAY_IN_FIT]
+    return [*of_table, *in_fit]
 
 
 def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
@@ -190,7 +194,9 @@ def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
     return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, detail, errors=errors))
 
 
-def _non_finite(estimator: Estimator, suspects: Sequence[DatasetWarning]) -> JobFailedError:
+def _non_finite(
+    estimator: Estimator, suspects: Sequence[DatasetWarning | FitWarning]
+) -> JobFailedError:
     finite = [value for value in estimator.objective_path_ if math.isfinite(value)]
     last = f"its last finite value was {finite[-1]:.6g}" if finite else "it never was finite"
     return JobFailedError(

@@ -84,6 +84,15 @@ def test_a_fit_warns_of_them_by_name_and_of_duplicates_once() -> None:
     assert warned["duplicate-columns"].columns == ("a", "again")
 
 
+def test_a_total_of_its_parts_is_told_also_where_a_transform_bends_it() -> None:
+    X = columns()
+    X = np.column_stack([X, X[:, 0] + X[:, 1]])
+    model = TruncatedGaussianVNCE(column_transform="cbrt", penalty=1.0, max_iter=3).fit(X)
+    (told,) = (warning for warning in model.warnings_ if warning.code == "linearly-dependent")
+    assert told.columns == ("column 0", "column 1", "column 4")
+    assert "before the transform" in told.message
+
+
 def test_independent_columns_are_not_warned_of() -> None:
     model = GaussianVNCE(penalty=1.0, random_state=0, max_iter=3).fit(with_holes(columns()))
     codes = {warning.code for warning in model.warnings_}

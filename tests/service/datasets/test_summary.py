@@ -81,25 +81,6 @@ def test_copies_of_a_column_are_named_gaps_included(read):
     assert warnings_of(read, columns)["duplicate-columns"].columns == ["x", "copy"]
 
 
-def test_an_exact_combination_hidden_by_gaps_is_named(read):
-    source = random.Random(0)
-    a, b, c, free = (normal(seed, 100) for seed in range(4))
-    total = [round(x + y - z, 6) for x, y, z in zip(a, b, c, strict=True)]
-    columns = {"a": a, "free": free, "b": b, "c": c, "total": total}
-    holed = {
-        name: [None if source.random() < 0.1 else x for x in values]
-        for name, values in columns.items()
-    }
-    assert warnings_of(read, holed)["linearly-dependent"].columns == ["a", "b", "c", "total"]
-    noisy = {**columns, "total": [x + e for x, e in zip(total, normal(9, 100, 0), strict=True)]}
-    assert "linearly-dependent" not in warnings_of(read, noisy)
-
-
-def test_a_part_of_the_rows_that_repeats_is_no_linear_dependence(read):
-    columns = {name: normal(seed, 4) * 30 for seed, name in enumerate("abcde")}
-    assert "linearly-dependent" not in warnings_of(read, columns)
-
-
 @pytest.mark.parametrize(
     ("code", "others"),
     [
