@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     max_decoded_bytes: int = Field(
         default=512 * 2**20,
         gt=0,
-        description="Largest Parquet or Arrow data set once unfolded, in bytes, as it announces.",
+        description="Largest Parquet data set once unfolded, in bytes, as its footer announces.",
     )
     max_columns: int = Field(default=2_000, gt=0, description="Most columns of a data set.")
     max_name_length: int = Field(

@@ -1,7 +1,6 @@
 """Parquet and Arrow to columns of doubles; types that are no numbers are refused by name."""
 
 import json
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -10,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from service.datasets import arrow_lengths, parquet_footers
 from service.datasets.cells import LARGEST_EXACT_INTEGER, CellLedger
 from service.datasets.names import check_names
 from service.datasets.options import ReadLimits, ReadOptions
@@ -30,15 +28,15 @@ ARROW_FILE_MAGIC = b"ARROW1\0\0"
 
 
 def read_parquet(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
-    """Return the table in a Parquet file; its footer is judged before anything is decoded."""
+    """Return the table in a Parquet file; what its footer announces is judged first."""
     with _damage_reported("Parquet"):
         file.seek(0)
         source = pa.PythonFile(file, mode="r")
         metadata = pq.read_metadata(source)
         schema = pq.read_schema(source)
         columns = _Columns(schema, options, limits)
-        announced = parquet_footers.measure(metadata)
-        _check_size(metadata.num_rows, len(schema), announced, limits)
+        columns.check_size(metadata.num_rows)
+        _check_decoded_bytes(metadata, limits)
         texts = [field.name for field in schema if _is_text(field.type)]
         try:
             # As dictionaries, texts take the room of the different ones only.
@@ -61,21 +59,14 @@ def _parquet_batches(
 
 
 def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
-    """Return the table in an Arrow IPC file (Feather) or stream; headers are judged first."""
+    """Return the table in an Arrow IPC file (Feather) or stream, batch by batch."""
     with _damage_reported("Arrow"):
         # A file is a stream between a magic number and a footer.
         file.seek(0)
         is_file = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
-        start = len(ARROW_FILE_MAGIC) if is_file else 0
-        file.seek(start)
+        file.seek(len(ARROW_FILE_MAGIC) if is_file else 0)
         with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
-            schema = reader.schema
-        columns = _Columns(schema, options, limits)
-        file.seek(start)
-        announced = arrow_lengths.measure(pa.PythonFile(file, mode="r"))
-        _check_size(announced.num_rows, len(schema), announced.num_bytes, limits)
-        file.seek(start)
-        with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
+            columns = _Columns(reader.schema, options, limits)
             columns.add_all(_validated(reader))
         return columns.parsed(DatasetFormat.ARROW)
 
@@ -91,6 +82,7 @@ class _Columns:
     """The columns of one columnar upload while its batches arrive."""
 
     def __init__(self, schema: pa.Schema, options: ReadOptions, limits: ReadLimits) -> None:
+        self._limits = limits
         self._labels = _label_columns(schema)
         self._fields = [field for field in schema if field.name not in self._labels]
         self._numbers = [i for i, field in enumerate(schema) if field.name not in self._labels]
@@ -102,11 +94,23 @@ class _Columns:
         self._num_rows = 0
 
     def add_all(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Convert the rows of all batches."""
+        """Convert the rows of all batches, as many as are allowed."""
         for batch in batches:
+            # A column of nulls takes no room until it is converted, however long it is.
+            self.check_size(self._num_rows + batch.num_rows)
             for column, (number, field) in enumerate(zip(self._numbers, self._fields, strict=True)):
                 self._chunks[column].append(self._convert(batch.column(number), field.type, column))
             self._num_rows += batch.num_rows
+
+    def check_size(self, num_rows: int) -> None:
+        """Raise `ProblemError` where so many rows are more cells than are allowed."""
+        width = len(self._fields) + len(self._labels)
+        if num_rows * width > self._limits.max_cells:
+            raise too_large(
+                f"The table has {num_rows} rows and {width} columns, {num_rows * width} cells.",
+                "max_cells",
+                self._limits.max_cells,
+            )
 
     def parsed(self, dataset_format: DatasetFormat) -> ParsedTable:
         """Return what was read."""
@@ -244,15 +248,11 @@ def _num_large(integers: pa.Array) -> int:
     return pc.sum(is_large).as_py() or 0
 
 
-def _check_size(num_rows: int, num_columns: int, num_bytes: int, limits: ReadLimits) -> None:
-    """Judge what a file announces, before anything is decoded."""
-    if num_rows * num_columns > limits.max_cells:
-        raise too_large(
-            f"The table has {num_rows} rows and {num_columns} columns, {num_rows * num_columns} "
-            "cells.",
-            "max_cells",
-            limits.max_cells,
-        )
+def _check_decoded_bytes(metadata: pq.FileMetaData, limits: ReadLimits) -> None:
+    # Columns are not looked at within a row group: pyarrow 26 ends the process where the footer
+    # says something impossible of one.
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    num_bytes = sum(group.total_byte_size for group in groups)
     if num_bytes > limits.max_decoded_bytes:
         raise too_large(
             f"The table would unfold to {num_bytes} bytes.",
@@ -268,6 +268,6 @@ def _damage_reported(format_name: str) -> Iterator[None]:
     except MemoryError:  # Arrow's own is also an ArrowException
         raise
     # Damaged files surface as any of these, depending on the byte that is wrong.
-    except (pa.ArrowException, OSError, UnicodeDecodeError, struct.error) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = shorten(str(error).partition("\n")[0])
         raise unreadable(f"The {format_name} file is damaged or cut off: {reason}") from error

@@ -65,7 +65,7 @@ class ReadLimits:
     max_cells: int
     max_columns: int
     max_name_length: int
-    # What a Parquet or Arrow file says that it unfolds to.
+    # What a Parquet file says that it unfolds to.
     max_decoded_bytes: int
 
     @classmethod
