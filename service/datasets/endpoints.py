@@ -265,7 +265,7 @@ def delete_ground_truth(dataset_id: DatasetId, database: DatabaseDep) -> None:
 
 def _read_request(options: ReadOptions, settings: Settings) -> ReadRequest:
     return ReadRequest(
-        options=options,
+        options=ReadOptions.model_validate(options.model_dump(include={*ReadOptions.model_fields})),
         limits=ReadLimits.from_settings(settings),
         bounds=ReaderBounds.from_settings(settings),
     )

@@ -66,6 +66,10 @@ class ReadRequest:
     limits: ReadLimits
     bounds: ReaderBounds
 
+    def __post_init__(self) -> None:
+        # Of a class derived from it each reader would import the module, which takes seconds.
+        assert type(self.options) is ReadOptions
+
 
 class Reading(BaseModel):
     """What a file was read as."""
