@@ -167,6 +167,7 @@ def _start(
             try:
                 process.start()
             except (EOFError, OSError):
+                logger.warning("no process could be started to read a file", exc_info=True)
                 answers.close()
             else:
                 return process, answers
