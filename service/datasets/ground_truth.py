@@ -15,8 +15,8 @@ from service.datasets.graph_documents import (
     EdgeListCreate,
     GroundTruthCreate,
 )
-from service.datasets.names import clean_name
-from service.datasets.refusals import shorten
+from service.datasets.readers.names import clean_name
+from service.datasets.readers.refusals import shorten
 from service.datasets.schemas import DatasetModel
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.http.words import counted

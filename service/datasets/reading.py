@@ -6,17 +6,17 @@ from typing import BinaryIO, assert_never
 
 import pyarrow as pa
 
-from service.datasets import sniffing
-from service.datasets.column_warnings import counts_rows
-from service.datasets.columnar_reader import read_arrow, read_parquet
-from service.datasets.csv_reader import read_csv
-from service.datasets.json_reader import read_json
-from service.datasets.names import check_names, name_changes
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.parsed import ParsedTable
-from service.datasets.refusals import refuse_cells, refuse_units_row, unreadable
+from service.datasets.profile.column_warnings import counts_rows
+from service.datasets.profile.summary import summarise
+from service.datasets.readers import sniffing
+from service.datasets.readers.columnar import read_arrow, read_parquet
+from service.datasets.readers.csv import read_csv
+from service.datasets.readers.json import read_json
+from service.datasets.readers.names import check_names, name_changes
+from service.datasets.readers.parsed import ParsedTable
+from service.datasets.readers.refusals import refuse_cells, refuse_units_row, unreadable
 from service.datasets.schemas import Change, DatasetSummary
-from service.datasets.summary import summarise
 from service.datasets.vocabulary import ChangeCode, DatasetFormat
 
 

@@ -6,7 +6,7 @@ from typing import BinaryIO
 from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.orm import Session, defer
 
-from service.datasets.cells import CELL_SCHEMA
+from service.datasets.readers.cells import CELL_SCHEMA
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.schemas import DatasetWarning
 from service.datasets.stored_table import StoredTable, from_parquet

@@ -27,8 +27,8 @@ import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
 from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.readers.refusals import too_large, unreadable
 from service.datasets.reading import ReadDataset, read_dataset
-from service.datasets.refusals import too_large, unreadable
 from service.datasets.schemas import DatasetSummary
 from service.datasets.stored_table import to_parquet
 from service.datasets.vocabulary import DatasetFormat

@@ -2,9 +2,9 @@
 
 from sqlalchemy.orm import Session
 
-from service.datasets.names import clean_name
+from service.datasets.readers.names import clean_name
+from service.datasets.readers.refusals import MAX_ITEMS, shorten
 from service.datasets.records import DatasetRecord
-from service.datasets.refusals import MAX_ITEMS, shorten
 from service.datasets.schemas import ColumnSummary
 from service.db.identifiers import is_id
 from service.http.problems import ProblemCode, ProblemError, ProblemItem

@@ -55,7 +55,7 @@ class EstimationRequest:
     spec: EstimationSpec
     # A column of doubles for every variable of the spec, null where no number is known.
     table: pa.Table
-    # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.cells.CELL_SCHEMA`.
+    # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.readers.cells.CELL_SCHEMA`.
     censored: pa.Table
     # Undirected pairs of names; None where no true graph is known.
     ground_truth: list[list[str]] | None

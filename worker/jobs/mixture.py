@@ -40,7 +40,7 @@ class MixtureRequest:
     spec: MixtureEstimationSpec
     # Columns of doubles, null where no number is known.
     table: pa.Table
-    # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.cells.CELL_SCHEMA`.
+    # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.readers.cells.CELL_SCHEMA`.
     censored: pa.Table
     # What was odd about the table when it was uploaded.
     table_warnings: list[DatasetWarning]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from service.datasets.refusals import MAX_CELL_CHARACTERS, MAX_ITEMS
+from service.datasets.readers.refusals import MAX_CELL_CHARACTERS, MAX_ITEMS
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.problems import ProblemCode, ProblemError

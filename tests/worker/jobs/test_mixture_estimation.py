@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from service.datasets.cells import CELL_SCHEMA
+from service.datasets.readers.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode

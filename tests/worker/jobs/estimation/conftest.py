@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from service.datasets.cells import CELL_SCHEMA
+from service.datasets.readers.cells import CELL_SCHEMA
 from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
 from service.results.schemas import DatasetIdentity
 from vnce_engine.simulate import (

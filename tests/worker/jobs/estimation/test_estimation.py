@@ -9,7 +9,7 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from service.datasets.cells import CELL_SCHEMA
+from service.datasets.readers.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode

@@ -8,14 +8,14 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.datasets import character_encoding as encoding
-from service.datasets.cells import LARGEST_EXACT_INTEGER, CellLedger
-from service.datasets.names import check_names
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.parsed import ParsedTable
-from service.datasets.refusals import MAX_ITEMS, shorten, too_large, unreadable
+from service.datasets.readers import character_encoding as encoding
+from service.datasets.readers.cells import LARGEST_EXACT_INTEGER, CellLedger
+from service.datasets.readers.names import check_names
+from service.datasets.readers.parsed import ParsedTable
+from service.datasets.readers.refusals import MAX_ITEMS, shorten, too_large, unreadable
+from service.datasets.readers.tokens import Vocabulary
 from service.datasets.schemas import Change
-from service.datasets.tokens import Vocabulary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, JsonLayout
 from service.http.problems import ProblemError, ProblemItem
 from service.http.words import counted

@@ -8,8 +8,10 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.datasets.column_warnings import column_warnings
-from service.datasets.parsed import ParsedTable
+from service.datasets.profile.column_warnings import column_warnings
+from service.datasets.profile.table_warnings import table_warnings
+from service.datasets.readers.parsed import ParsedTable
+from service.datasets.readers.tokens import Token
 from service.datasets.schemas import (
     CellToken,
     Change,
@@ -17,8 +19,6 @@ from service.datasets.schemas import (
     ColumnSummary,
     DatasetSummary,
 )
-from service.datasets.table_warnings import table_warnings
-from service.datasets.tokens import Token
 from service.datasets.vocabulary import ChangeCode, TokenKind
 
 _MOST_TOKENS = 50

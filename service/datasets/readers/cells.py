@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from service.datasets.tokens import NUMBER_PATTERNS, Token, Vocabulary
+from service.datasets.readers.tokens import NUMBER_PATTERNS, Token, Vocabulary
 from service.datasets.vocabulary import Decimal, TokenKind
 
 # Cells that hold a bound or lie beyond one: `row` from 1, `column` by name; a bound that is not

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from service.datasets.profile.sentinels import sentinels, without
 from service.datasets.schemas import ColumnSummary, DatasetSummary, DatasetWarning
-from service.datasets.sentinels import sentinels, without
 from service.datasets.vocabulary import WarningCode
 from service.http.words import counted
 

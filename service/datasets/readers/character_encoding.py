@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from io import TextIOWrapper
 from typing import BinaryIO
 
-from service.datasets.refusals import unreadable
+from service.datasets.readers.refusals import unreadable
 from service.datasets.vocabulary import Encoding
 from service.http.problems import ProblemItem
 

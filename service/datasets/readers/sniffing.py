@@ -4,7 +4,7 @@ import re
 from typing import BinaryIO
 
 from service.datasets.options import ReadOptions
-from service.datasets.refusals import not_for, unreadable
+from service.datasets.readers.refusals import not_for, unreadable
 from service.datasets.vocabulary import DatasetFormat, RequestedFormat
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 

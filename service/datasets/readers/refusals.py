@@ -2,8 +2,8 @@
 
 from typing import NoReturn
 
-from service.datasets.cells import CellLedger, Refused
-from service.datasets.tokens import hint
+from service.datasets.readers.cells import CellLedger, Refused
+from service.datasets.readers.tokens import hint
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.http.words import counted
 

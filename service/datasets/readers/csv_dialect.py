@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from service.datasets.options import ReadOptions
-from service.datasets.refusals import unreadable
-from service.datasets.tokens import Vocabulary, parse_number
+from service.datasets.readers.refusals import unreadable
+from service.datasets.readers.tokens import Vocabulary, parse_number
 from service.datasets.vocabulary import Decimal
 from service.http.problems import ProblemError, ProblemItem
 from service.http.words import counted

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from service.datasets.cells import LARGEST_EXACT_INTEGER, CellLedger
-from service.datasets.names import check_names
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.parsed import ParsedTable
-from service.datasets.refusals import shorten, too_large, unreadable
+from service.datasets.readers.cells import LARGEST_EXACT_INTEGER, CellLedger
+from service.datasets.readers.names import check_names
+from service.datasets.readers.parsed import ParsedTable
+from service.datasets.readers.refusals import shorten, too_large, unreadable
+from service.datasets.readers.tokens import Vocabulary
 from service.datasets.schemas import Change
-from service.datasets.tokens import Vocabulary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat
 from service.http.problems import ProblemItem
 

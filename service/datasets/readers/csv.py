@@ -7,16 +7,16 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from service.datasets import character_encoding as encoding
-from service.datasets import csv_dialect
-from service.datasets.cells import CellLedger
-from service.datasets.csv_dialect import Dialect, RecordReader
-from service.datasets.names import check_names
 from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.parsed import LineIndex, ParsedTable
-from service.datasets.refusals import MAX_ITEMS, shorten, too_large, unreadable
+from service.datasets.readers import character_encoding as encoding
+from service.datasets.readers import csv_dialect
+from service.datasets.readers.cells import CellLedger
+from service.datasets.readers.csv_dialect import Dialect, RecordReader
+from service.datasets.readers.names import check_names
+from service.datasets.readers.parsed import LineIndex, ParsedTable
+from service.datasets.readers.refusals import MAX_ITEMS, shorten, too_large, unreadable
+from service.datasets.readers.tokens import Vocabulary, parse_number
 from service.datasets.schemas import Change, CsvDialect
-from service.datasets.tokens import Vocabulary, parse_number
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, Decimal
 from service.http.problems import ProblemError, ProblemItem
 from service.http.words import counted

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from service.datasets.column_warnings import make
+from service.datasets.profile.column_warnings import make
 from service.datasets.schemas import DatasetSummary, DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.words import counted

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from service.datasets.options import ReadLimits
-from service.datasets.refusals import shorten, too_large, unreadable
+from service.datasets.readers.refusals import shorten, too_large, unreadable
 from service.datasets.schemas import Change
 from service.datasets.vocabulary import ChangeCode
 from service.http.problems import ProblemItem

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from service.datasets.cells import CellLedger
-from service.datasets.character_encoding import TextEncoding
+from service.datasets.readers.cells import CellLedger
+from service.datasets.readers.character_encoding import TextEncoding
 from service.datasets.schemas import Change, CsvDialect
 from service.datasets.vocabulary import DatasetFormat, JsonLayout
 
