@@ -19,7 +19,7 @@ from service.datasets.records import GroundTruthRecord
 from service.datasets.repository import StoredDataset
 from service.datasets.sandbox import ReaderBounds, ReadRequest
 from service.datasets.schemas import DatasetPage, DatasetPreview, DatasetRead
-from service.datasets.vocabulary import DatasetFormat
+from service.datasets.vocabulary import FORMATS, DatasetFormat
 from service.db.clock import as_datetime
 from service.http import pagination as paging
 from service.http.dependencies import DatabaseDep, RequireRoomDep, SettingsDep
@@ -51,7 +51,7 @@ _BINARY: dict[str, Any] = {
 _UPLOAD_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "The file as it is: CSV, JSON, Parquet or Arrow. Its Content-Type may be "
+        "description": f"The file as it is: {FORMATS}. Its Content-Type may be "
         "anything. `Content-Digest` (sha-256 or sha-512, RFC 9530) is checked if sent.",
         "content": _BINARY,
     }

@@ -12,6 +12,8 @@ from typing import BinaryIO, cast
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from service.datasets.readers.sniffing import recognise
+from service.datasets.vocabulary import DatasetFormat
 from service.http.content_coding import refuse_content_coding
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
@@ -19,7 +21,6 @@ from service.http.problems import ProblemCode, ProblemError, ProblemItem
 _SPOOL_BYTES = 2**20
 # What curl says where it is told nothing, of tables of every format.
 _CURL_TYPE = "application/x-www-form-urlencoded"
-_BINARY_HEADS = (b"PAR1", b"ARROW1", b"FEA1", b"\xff\xff")
 _HEAD_BYTES = 64
 _DIGESTS = {"sha-256": "sha256", "sha-512": "sha512"}
 # One member of a structured dictionary of byte sequences: RFC 9530, RFC 8941.
@@ -78,9 +79,8 @@ async def receive(request: Request, limit: int) -> AsyncIterator[Upload]:
 
 
 def _may_be_csv(head: bytes) -> bool:
-    """Return whether a file that begins so may be CSV: no JSON, and no binary format."""
-    text = head.lstrip()
-    return bool(text) and not text.startswith((b"[", b"{", *_BINARY_HEADS))
+    """Return whether a file that begins so may be CSV."""
+    return bool(head.strip()) and recognise(head) is DatasetFormat.CSV
 
 
 def _not_raw(what: str) -> ProblemError:

@@ -12,6 +12,10 @@ class DatasetFormat(StrEnum):
     ARROW = "arrow"
 
 
+# As messages and helps list them.
+FORMATS = "CSV, JSON, Parquet or Arrow"
+
+
 class RequestedFormat(StrEnum):
     """What the client says an upload is; `auto` lets its content decide."""
 

@@ -31,7 +31,7 @@ def upload(
     as_json: Json = False,
     **given: Any,
 ) -> None:
-    """Upload a table (CSV, JSON, Parquet or Arrow) and say what was read from it."""
+    """Upload a table and say what was read from it."""
     parameters = READING.document(given)
     if not preview:
         parameters["name"] = name or file.name

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from service.datasets.options import ReadLimits
+from service.datasets.vocabulary import FORMATS
 from service.http.words import counted
 from service.jobs.vocabulary import ExperimentName
 from service.settings import Settings
@@ -136,7 +137,7 @@ def reproduce(
 def fit(
     file: Annotated[
         Path,
-        typer.Argument(exists=True, dir_okay=False, help="Table: CSV, JSON, Parquet or Arrow."),
+        typer.Argument(exists=True, dir_okay=False, help=f"Table: {FORMATS}."),
     ],
     out: Annotated[
         Path, typer.Option("--out", file_okay=False, help="Folder that the files go to.")

@@ -5,7 +5,7 @@ from typing import BinaryIO
 
 from service.datasets.options import ReadOptions
 from service.datasets.readers.refusals import not_for, unreadable
-from service.datasets.vocabulary import DatasetFormat, RequestedFormat
+from service.datasets.vocabulary import FORMATS, DatasetFormat, RequestedFormat
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 
 _START_BYTES = 512
@@ -37,7 +37,7 @@ def determine(file: BinaryIO, options: ReadOptions) -> DatasetFormat:
     start = file.read(_START_BYTES)
     if not start:
         raise unreadable("The file is empty.")
-    found = _recognise(start)
+    found = recognise(start)
     if options.format is RequestedFormat.AUTO:
         dataset_format = found or _refuse_foreign(start)
     else:
@@ -51,7 +51,7 @@ def determine(file: BinaryIO, options: ReadOptions) -> DatasetFormat:
     return dataset_format
 
 
-def _recognise(start: bytes) -> DatasetFormat | None:
+def recognise(start: bytes) -> DatasetFormat | None:
     """Return the format that the first bytes tell; CSV has no mark of its own."""
     if start.startswith(b"PAR1"):
         return DatasetFormat.PARQUET
@@ -77,7 +77,7 @@ def _foreign(start: bytes) -> str | None:
 def _refuse_foreign(start: bytes) -> DatasetFormat:
     raise ProblemError(
         ProblemCode.UNSUPPORTED_MEDIA_TYPE,
-        f"The content is {_foreign(start)}. CSV, JSON, Parquet and Arrow are read.",
+        f"The content is {_foreign(start)}. What is read: {FORMATS}.",
     )
 
 
