@@ -10,6 +10,7 @@ from service.results import vocabulary as results
 from vnce_engine.contrastive import paper_recipe as paper
 from vnce_engine.contrastive import truncated_problem as problem
 from vnce_engine.data import columns, observations
+from vnce_engine.distributions import quadratic
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.inference import metrics
 from vnce_engine.penalties import penalty
@@ -35,7 +36,7 @@ def test_weakest_safe_penalty(kind: PenaltyKind) -> None:
 
 @pytest.mark.parametrize("width", [2, 3, 20])
 def test_number_of_parameters(width: int) -> None:
-    assert compatibility.num_parameters(width) == problem.num_parameters(width)
+    assert compatibility.num_parameters(width) == quadratic.num_parameters(width)
 
 
 @pytest.mark.parametrize("threshold", [0.6, 0.61, 0.625, 0.7, 0.75, 0.76, 0.9, 1.0])

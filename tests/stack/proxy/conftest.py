@@ -104,6 +104,8 @@ class Upstream:
             self._taken.enter_context(self.listening.accept()[0])
         except BlockingIOError:
             return False
+        finally:
+            self.listening.settimeout(PATIENCE_SECONDS)
         return True
 
     def hang_up(self) -> None:
