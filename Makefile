@@ -9,8 +9,8 @@ export OMP_NUM_THREADS ?= 1
 KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 	OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default
 
-# Tests that share fixtures stay in one process, the longest first: tests/conftest.py.
-PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder
+# With -n, tests that share fixtures stay in one process, the longest first: tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help demo serve lint fast-tests check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
 
