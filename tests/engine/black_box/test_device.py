@@ -9,7 +9,6 @@ import pytest
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from vnce_engine.pipeline.gaussian_fit import fit_gaussian
 
 from vnce_engine.black_box import fits
 from vnce_engine.black_box.affine_normal import AffineNormal
@@ -26,6 +25,7 @@ from vnce_engine.estimators.gaussian import GaussianVNCE
 from vnce_engine.experiments.product_latent import ProductLatent
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
+from vnce_engine.pipeline.model_fits import fit_gaussian
 from vnce_engine.runtime.device import chosen_device
 
 # As close as results on different devices have to be; on the pretended one they are the same.
