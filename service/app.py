@@ -75,6 +75,8 @@ def create_app(settings: Settings) -> FastAPI:
         title="VNCE",
         version=importlib.metadata.version("vnce"),
         description=DESCRIPTION,
+        # A job's specification is one class, as it is posted and as it is shown.
+        separate_input_output_schemas=False,
         lifespan=lifespan,
     )
     app.state.settings = settings

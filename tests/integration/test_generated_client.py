@@ -99,8 +99,8 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     put = load("api.datasets.put_ground_truth").sync(dataset.id, client=api, body=truth)
     assert isinstance(put, models.GroundTruthRead)
 
-    estimator = models.VnceEstimatorCreate(kind="vnce", penalty=1.0)
-    body = models.EstimationJobCreate(
+    estimator = models.VnceEstimatorSpec(kind="vnce", penalty=1.0)
+    body = models.EstimationSpec(
         kind="estimation", dataset_id=dataset.id, estimator=estimator, seed=7
     )
     job = load("api.jobs.create_job").sync(client=api, body=body, idempotency_key="from-the-client")

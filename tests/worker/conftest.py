@@ -24,7 +24,7 @@ from service.db.identifiers import new_id
 from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs import outbox
 from service.jobs.records import JobRecord
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from worker.embedded import valkey
 from worker.processes.managed import Command, ManagedProcess
 
@@ -74,8 +74,8 @@ def add_job(database: Database) -> Callable[..., str]:
     """Return a function that stores a queued job and its message, and returns the job's id."""
 
     def add(dataset_id: str | None = None, variables: tuple[str, ...] = ("a", "b")) -> str:
-        create = EstimationJobCreate(kind="estimation", dataset_id=dataset_id or "none")
-        spec = create.model_dump(mode="json") | {"variables": list(variables), "seed": 1}
+        request = EstimationSpec(dataset_id=dataset_id or "none", variables=list(variables), seed=1)
+        spec = request.model_dump(mode="json")
         job = JobRecord(
             id=new_id("job"),
             kind="estimation",

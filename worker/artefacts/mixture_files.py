@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from service.jobs.specs.base import planned
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
@@ -32,7 +33,7 @@ def mixture_artefacts(
 
     `x` (n,) are the values that were fitted and `rows` their rows in the data set, from 1.
     """
-    [name] = spec.variables
+    [name] = planned(spec.variables)
     about = f"{label(dataset_name)}, {spec.estimator.kind.upper()}"
     ending = f"{fit.status} after {len(fit.objective_path)} iterations"
     objective = objective_svg(fit.objective_path, f"Objective: {about}", ending)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from service.jobs.specs.base import planned
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.vocabulary import Figure
@@ -26,7 +27,7 @@ from worker.artefacts.fitted import Estimator, FittedNetwork
 def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
     """Yield every file of the result; `result_files.file_names` lists their names."""
     spec, estimator = fitted.spec, fitted.estimator
-    names, transform = spec.variables, spec.model.transform
+    names, transform = planned(spec.variables), spec.model.transform
     yield from matrix_artefacts("precision", names, estimator.precision_, transform)
     yield from partial_correlation_artefacts(
         names, estimator.partial_correlation_, transform, fitted.reason
@@ -46,7 +47,7 @@ def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
     yield _picture(
         Figure.NETWORK,
         network_svg(
-            spec.variables,
+            planned(spec.variables),
             fitted.edges,
             edge_threshold=spec.edge_threshold,
             truth=fitted.truth,
@@ -57,7 +58,7 @@ def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
     yield _picture(
         Figure.HEATMAP,
         heatmap_svg(
-            spec.variables,
+            planned(spec.variables),
             estimator.scaled_interaction_,
             title=f"{measure.capitalize()}s: {about}",
             measure=measure,

@@ -15,9 +15,9 @@ from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
-from service.jobs.specs import EstimationCreate
-from service.jobs.specs.estimation import EstimationJobCreate
-from service.jobs.specs.mixture import MixtureEstimationJobCreate
+from service.jobs.specs import AnyEstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity, EstimationResult
@@ -80,14 +80,14 @@ def fit_file(
     return exit_code(result)
 
 
-def _job(choices: ModelChoices) -> EstimationJobCreate | MixtureEstimationJobCreate:
-    adapter: pydantic.TypeAdapter[EstimationJobCreate | MixtureEstimationJobCreate]
-    adapter = pydantic.TypeAdapter(EstimationCreate)
+def _job(choices: ModelChoices) -> EstimationSpec | MixtureEstimationSpec:
+    adapter: pydantic.TypeAdapter[EstimationSpec | MixtureEstimationSpec]
+    adapter = pydantic.TypeAdapter(AnyEstimationSpec)
     return validated(adapter, job_document(LOCAL, choices))
 
 
 def _work(
-    job: EstimationJobCreate | MixtureEstimationJobCreate,
+    job: EstimationSpec | MixtureEstimationSpec,
     dataset: ReadDataset,
     identity: DatasetIdentity,
     true_edges: list[list[str]] | None,
@@ -100,10 +100,10 @@ def _work(
         "dataset": identity,
     }
     match job:
-        case EstimationJobCreate():
+        case EstimationSpec():
             spec = resolve(job, dataset.summary)
             return partial(estimate, EstimationRequest(spec, ground_truth=true_edges, **inputs))
-        case MixtureEstimationJobCreate():
+        case MixtureEstimationSpec():
             if true_edges is not None:
                 raise typer.BadParameter("a mixture has no graph to score", param_hint="--truth")
             mixture = resolve_mixture(job, dataset.summary)

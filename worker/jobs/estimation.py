@@ -13,6 +13,7 @@ import pyarrow as pa
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode, ProblemItem, problem_document
+from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.results.outcome import Artefact, Outcome
@@ -77,8 +78,8 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     """
     spec = request.spec
     report(on_step, "prepare", 0.0)
-    censored = count_censored(spec.variables, spec.censored, request.censored)
-    table = request.table.select(spec.variables)
+    censored = count_censored(planned(spec.variables), spec.censored, request.censored)
+    table = request.table.select(planned(spec.variables))
     truth = _known_pairs(request)
     report(on_step, "prepare", PREPARED)
 
@@ -143,7 +144,7 @@ def count_censored(variables: Sequence[str], rule: CensoredRule, cells: pa.Table
 def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
     if request.ground_truth is None:
         return None
-    used = set(request.spec.variables)
+    used = set(planned(request.spec.variables))
     return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
 
 
@@ -177,7 +178,7 @@ def _fit(
 
 def _suspects(request: EstimationRequest) -> list[DatasetWarning]:
     """Return what was odd about the variables used that can make an objective run away."""
-    used = set(request.spec.variables)
+    used = set(planned(request.spec.variables))
     return [
         warning
         for warning in request.table_warnings

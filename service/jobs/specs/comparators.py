@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
@@ -125,10 +124,10 @@ GradientTolerance = Annotated[
 ]
 
 
-class MleEstimatorCreate(RequestModel):
+class MleEstimatorSpec(SpecModel):
     """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
 
-    kind: Literal["mle"] = Field(description="The estimator's kind.")
+    kind: Literal["mle"] = Field("mle", description="The estimator's kind.")
     method: Method = LikelihoodMethod.NATURAL
     step_size: StepSize = 0.1
     penalty: Strength = None
@@ -137,22 +136,12 @@ class MleEstimatorCreate(RequestModel):
     tol: MonteCarloShare = 0.25
 
 
-class MleEstimatorSpec(SpecModel):
-    """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
-
-    kind: Literal["mle"] = Field(description="The estimator's kind.")
-    method: Method
-    step_size: StepSize
-    penalty: Strength
-    penalty_kind: SmoothPenaltyKind
-    max_iter: MaxIter
-    tol: MonteCarloShare
-
-
-class ContrastiveDivergenceEstimatorCreate(RequestModel):
+class ContrastiveDivergenceEstimatorSpec(SpecModel):
     """Contrastive divergence, plain or persistent; missing cells by Gibbs sampling."""
 
-    kind: Literal["contrastive-divergence"] = Field(description="The estimator's kind.")
+    kind: Literal["contrastive-divergence"] = Field(
+        "contrastive-divergence", description="The estimator's kind."
+    )
     persistent: Persistent = True
     n_sweeps: NumSweeps = 1
     step_size: StepSize = 0.1
@@ -161,46 +150,13 @@ class ContrastiveDivergenceEstimatorCreate(RequestModel):
     max_iter: MaxIter = None
 
 
-class ContrastiveDivergenceEstimatorSpec(SpecModel):
-    """Contrastive divergence, plain or persistent; missing cells by Gibbs sampling."""
-
-    kind: Literal["contrastive-divergence"] = Field(description="The estimator's kind.")
-    persistent: Persistent
-    n_sweeps: NumSweeps
-    step_size: StepSize
-    penalty: Strength
-    penalty_kind: SmoothPenaltyKind
-    max_iter: MaxIter
-
-
-class PseudoLikelihoodEstimatorCreate(RequestModel):
-    """Maximum pseudo-likelihood: each variable given all others."""
-
-    kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
-    imputation: FillingName = Filling.GIBBS
-    penalty: Strength = None
-    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
-    tol: Tolerance = DEFAULT_TOL
-
-
 class PseudoLikelihoodEstimatorSpec(SpecModel):
     """Maximum pseudo-likelihood: each variable given all others."""
 
-    kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
-    imputation: FillingName
-    penalty: Strength
-    penalty_kind: GivenPenaltyKind
-    max_iter: MaxIter
-    tol: Tolerance
-
-
-class ScoreMatchingEstimatorCreate(RequestModel):
-    """Generalised score matching on the non-negative orthant."""
-
-    kind: Literal["score-matching"] = Field(description="The estimator's kind.")
+    kind: Literal["pseudo-likelihood"] = Field(
+        "pseudo-likelihood", description="The estimator's kind."
+    )
     imputation: FillingName = Filling.GIBBS
-    weight: Weight = ScoreWeight.CAPPED
     penalty: Strength = None
     penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
@@ -210,48 +166,31 @@ class ScoreMatchingEstimatorCreate(RequestModel):
 class ScoreMatchingEstimatorSpec(SpecModel):
     """Generalised score matching on the non-negative orthant."""
 
-    kind: Literal["score-matching"] = Field(description="The estimator's kind.")
-    imputation: FillingName
-    weight: Weight
-    penalty: Strength
-    penalty_kind: GivenPenaltyKind
-    max_iter: MaxIter
-    tol: Tolerance
+    kind: Literal["score-matching"] = Field("score-matching", description="The estimator's kind.")
+    imputation: FillingName = Filling.GIBBS
+    weight: Weight = ScoreWeight.CAPPED
+    penalty: Strength = None
+    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
+    max_iter: MaxIter = None
+    tol: Tolerance = DEFAULT_TOL
 
 
-class GaussianEmEstimatorCreate(RequestModel):
+class GaussianEmEstimatorSpec(SpecModel):
     """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
 
-    kind: Literal["gaussian-em"] = Field(description="The estimator's kind.")
+    kind: Literal["gaussian-em"] = Field("gaussian-em", description="The estimator's kind.")
     penalty: LassoStrength = None
     ebic_gamma: EbicGamma = 0.5
     max_iter: MaxIter = None
     tol: LikelihoodGain = 1e-7
 
 
-class GaussianEmEstimatorSpec(SpecModel):
-    """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
-
-    kind: Literal["gaussian-em"] = Field(description="The estimator's kind.")
-    penalty: LassoStrength
-    ebic_gamma: EbicGamma
-    max_iter: MaxIter
-    tol: LikelihoodGain
-
-
-class GaussianScoreMatchingEstimatorCreate(RequestModel):
-    """Gaussian score matching of the observed cells' marginal density."""
-
-    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
-    penalty: RidgeStrength = None
-    max_iter: MaxIter = None
-    tol: GradientTolerance = 1e-5
-
-
 class GaussianScoreMatchingEstimatorSpec(SpecModel):
     """Gaussian score matching of the observed cells' marginal density."""
 
-    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
-    penalty: RidgeStrength
-    max_iter: MaxIter
-    tol: GradientTolerance
+    kind: Literal["gaussian-score-matching"] = Field(
+        "gaussian-score-matching", description="The estimator's kind."
+    )
+    penalty: RidgeStrength = None
+    max_iter: MaxIter = None
+    tol: GradientTolerance = 1e-5

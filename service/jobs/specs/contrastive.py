@@ -1,11 +1,10 @@
 """Estimators that tell data from noise: VNCE, and NCE on tables without holes."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from service.http.request_model import RequestModel
-from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
+from service.jobs.specs.base import MaxIter, OfRequestsOnly, SpecModel, Tolerance
 from service.jobs.vocabulary import (
     Imputation,
     NoiseDraws,
@@ -89,7 +88,7 @@ NoiseRatio = Annotated[
 ]
 # The engine's own limits.
 NOISE_SCALES = (1e-3, 1e3)
-NoiseScaleChoice = Annotated[
+NoiseScale = Annotated[
     float,
     Field(
         strict=True,
@@ -98,10 +97,8 @@ NoiseScaleChoice = Annotated[
         description="Factor on the spread of the noise, from 0.001 to 1000; 1: that of each "
         "column.",
     ),
-]
-# Jobs of earlier releases may have asked for any positive number.
-NoiseScale = Annotated[
-    float, Field(gt=0, description="Factor on the spread of the noise; 1: that of each column.")
+    # Jobs of earlier releases may have asked for any positive number.
+    OfRequestsOnly,
 ]
 NoiseDrawsName = Annotated[
     NoiseDraws,
@@ -126,7 +123,7 @@ def has_bound(threshold: float, n_subsamples: int) -> bool:
     return threshold > 0.75 or 2 * threshold - 1 > 1 / n_subsamples
 
 
-class ContrastiveCreate(RequestModel):
+class ContrastiveSpec(SpecModel):
     """What may be said about penalty, noise and stopping."""
 
     penalty: Penalty = PenaltyChoice.AUTO
@@ -138,13 +135,13 @@ class ContrastiveCreate(RequestModel):
     inclusion_threshold: InclusionThreshold = 0.75
     max_false_edges: MaxFalseEdges = 2.0
     noise_ratio: NoiseRatio = 10
-    noise_scale: NoiseScaleChoice = 1.0
+    noise_scale: NoiseScale = 1.0
     noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
-    @model_validator(mode="after")
-    def _asks_for_one_way_of_choosing(self) -> Self:
+    def check(self) -> None:
+        """Raise `ValueError` unless the request chooses the penalty in one way."""
         if self.penalty is not PenaltyChoice.AUTO:
             if self.penalties is not None:
                 raise ValueError('`penalties` are what penalty "auto" chooses from.')
@@ -161,38 +158,22 @@ class ContrastiveCreate(RequestModel):
                 f"inclusion_threshold {self.inclusion_threshold:g} bounds no false edges with "
                 f"{self.n_subsamples} n_subsamples; take more of them."
             )
-        return self
 
 
-class ContrastiveSpec(SpecModel):
-    """Penalty, noise and stopping, all decided."""
-
-    penalty: Penalty
-    penalty_kind: PenaltyShape
-    penalties: Penalties
-    selection: SelectionRule
-    ebic_gamma: EbicGamma
-    n_subsamples: NumSubsamples
-    inclusion_threshold: InclusionThreshold
-    max_false_edges: MaxFalseEdges
-    noise_ratio: NoiseRatio
-    noise_scale: NoiseScale
-    noise_draws: NoiseDrawsName
-    max_iter: MaxIter
-    tol: Tolerance
-
-
-class VnceEstimatorCreate(ContrastiveCreate):
+class VnceEstimatorSpec(ContrastiveSpec):
     """Variational noise-contrastive estimation: missing cells are integrated out."""
 
-    kind: Literal["vnce"] = Field(description="The estimator's kind.")
+    kind: Literal["vnce"] = Field("vnce", description="The estimator's kind.")
     preset: PresetName = Preset.DEFAULT
 
-    @model_validator(mode="after")
-    def _leaves_the_papers_recipe_alone(self) -> Self:
-        """Refuse what the recipe would not heed; equal to a default it says nothing."""
+    def check(self) -> None:
+        """Raise `ValueError` besides where the paper's recipe would not heed what is asked for.
+
+        What equals a default asks for nothing.
+        """
+        super().check()
         if self.preset is not Preset.PAPER:
-            return self
+            return
         asks_for_sobol = "noise_draws" in self.model_fields_set and (
             self.noise_draws is not PAPER_NOISE_DRAWS
         )
@@ -211,25 +192,10 @@ class VnceEstimatorCreate(ContrastiveCreate):
                 'Preset "paper" knows no penalty_kind "l1", penalties, selection or noise_scale; '
                 'leave them out, or use "default".'
             )
-        return self
-
-
-class VnceEstimatorSpec(ContrastiveSpec):
-    """Variational noise-contrastive estimation: missing cells are integrated out."""
-
-    kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    preset: PresetName
-
-
-class NceEstimatorCreate(ContrastiveCreate):
-    """Noise-contrastive estimation on a filled or shortened table; a comparator."""
-
-    kind: Literal["nce"] = Field(description="The estimator's kind.")
-    imputation: Annotated[Imputation, Field(description=_IMPUTATION)] = Imputation.MEAN
 
 
 class NceEstimatorSpec(ContrastiveSpec):
     """Noise-contrastive estimation on a filled or shortened table; a comparator."""
 
-    kind: Literal["nce"] = Field(description="The estimator's kind.")
-    imputation: Annotated[Imputation, Field(description=_IMPUTATION)]
+    kind: Literal["nce"] = Field("nce", description="The estimator's kind.")
+    imputation: Annotated[Imputation, Field(description=_IMPUTATION)] = Imputation.MEAN

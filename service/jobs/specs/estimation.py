@@ -4,37 +4,27 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import (
     DEFAULT_SEED,
     DatasetId,
     Seed,
-    SeedChoice,
     SpecModel,
     Tag,
     VariableName,
 )
 from service.jobs.specs.comparators import (
-    ContrastiveDivergenceEstimatorCreate,
     ContrastiveDivergenceEstimatorSpec,
-    GaussianEmEstimatorCreate,
     GaussianEmEstimatorSpec,
-    GaussianScoreMatchingEstimatorCreate,
     GaussianScoreMatchingEstimatorSpec,
-    MleEstimatorCreate,
     MleEstimatorSpec,
-    PseudoLikelihoodEstimatorCreate,
     PseudoLikelihoodEstimatorSpec,
-    ScoreMatchingEstimatorCreate,
     ScoreMatchingEstimatorSpec,
 )
 from service.jobs.specs.contrastive import (
-    NceEstimatorCreate,
     NceEstimatorSpec,
-    VnceEstimatorCreate,
     VnceEstimatorSpec,
 )
-from service.jobs.specs.models import ModelCreate, ModelSpec, TruncatedGaussianModelCreate
+from service.jobs.specs.models import ModelSpec, TruncatedGaussianModelSpec
 from service.jobs.vocabulary import CensoredRule
 
 EdgeThreshold = Annotated[
@@ -62,17 +52,6 @@ Censored = Annotated[
     ),
 ]
 
-EstimatorCreate = Annotated[
-    VnceEstimatorCreate
-    | NceEstimatorCreate
-    | MleEstimatorCreate
-    | ContrastiveDivergenceEstimatorCreate
-    | PseudoLikelihoodEstimatorCreate
-    | ScoreMatchingEstimatorCreate
-    | GaussianEmEstimatorCreate
-    | GaussianScoreMatchingEstimatorCreate,
-    Field(discriminator="kind"),
-]
 EstimatorSpec = Annotated[
     VnceEstimatorSpec
     | NceEstimatorSpec
@@ -86,45 +65,31 @@ EstimatorSpec = Annotated[
 ]
 
 
-class EstimationJobCreate(RequestModel):
-    """Ask for one network to be estimated from one data set."""
+class EstimationSpec(SpecModel):
+    """One network, estimated from one data set; with the versions it can be repeated."""
 
-    kind: Literal["estimation"] = Field(description="The job's kind.")
+    kind: Literal["estimation"] = Field("estimation", description="The job's kind.")
     dataset_id: DatasetId
     variables: Annotated[
         Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
         | None,
         Field(
             description="Names of the columns to use, in any order (the data set's is kept), or "
-            "null for all. Compared as names are stored: in Unicode NFC, trimmed."
+            "null for all. Compared as names are stored: in Unicode NFC, trimmed. A job shows "
+            "those it uses, in the data set's order and spelling."
         ),
     ] = None
-    model: ModelCreate = Field(
+    model: ModelSpec = Field(
         # A factory, since a default that is an object stops client generators.
-        default_factory=lambda: TruncatedGaussianModelCreate(kind="truncated-gaussian"),
+        default_factory=TruncatedGaussianModelSpec,
         description="What is assumed about the data; left out: `truncated-gaussian`, as it is.",
     )
-    estimator: EstimatorCreate = Field(
-        default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
+    estimator: EstimatorSpec = Field(
+        default_factory=VnceEstimatorSpec,
         description="How the model is fitted; left out: `vnce`, as it is.",
     )
     min_observed: MinObserved = None
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE
-    seed: SeedChoice = DEFAULT_SEED
+    seed: Seed = DEFAULT_SEED
     tag: Tag = None
-
-
-class EstimationSpec(SpecModel):
-    """One estimation with every choice made; data, spec and versions make it repeatable."""
-
-    kind: Literal["estimation"] = Field(description="The job's kind.")
-    dataset_id: DatasetId
-    variables: list[str] = Field(description="Columns used, in the data set's order and spelling.")
-    model: ModelSpec = Field(description="What is assumed about the data.")
-    estimator: EstimatorSpec = Field(description="How the model is fitted.")
-    min_observed: MinObserved
-    edge_threshold: EdgeThreshold
-    censored: Censored
-    seed: Seed
-    tag: Tag

@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.datasets.graph_documents import GroundTruthCreate
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import SpecModel, Tag
 
 EstimationId = Annotated[
@@ -13,22 +12,14 @@ EstimationId = Annotated[
 ]
 
 
-class ScoringJobCreate(RequestModel):
-    """Ask for an estimated network to be scored against another graph than its data set's."""
+class ScoringSpec(SpecModel):
+    """An estimated network, scored against a graph."""
 
-    kind: Literal["scoring"] = Field(description="The job's kind.")
+    kind: Literal["scoring"] = Field("scoring", description="The job's kind.")
     job_id: EstimationId
     ground_truth: GroundTruthCreate | None = Field(
         default=None,
         description="The graph to score against, among the estimation's variables; null: the one "
-        "that its data set has now.",
+        "that its data set has now. A job keeps its graph and shows null here.",
     )
     tag: Tag = None
-
-
-class ScoringSpec(SpecModel):
-    """One scoring; the graph is kept with the job."""
-
-    kind: Literal["scoring"] = Field(description="The job's kind.")
-    job_id: EstimationId
-    tag: Tag

@@ -9,7 +9,7 @@ import pytest
 from service.db.database import Database
 from service.jobs import leases, planning, submission
 from service.jobs.result_records import ResultRecord
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.results import repository
 from service.results.edges import Edge
@@ -119,7 +119,7 @@ def add_job(database: Database, add_dataset: AddDataset) -> Callable[..., str]:
     """Return a function that stores a queued job."""
 
     def add(truth: list[list[str]] | None = None) -> str:
-        body = EstimationJobCreate(kind="estimation", dataset_id=add_dataset(TABLE, truth))
+        body = EstimationSpec(dataset_id=add_dataset(TABLE, truth))
         with database.transaction() as session:
             job = submission.store(session, planning.plan(session, body), LIMITS, NOBODY)
         return job.id

@@ -16,7 +16,7 @@ from service.datasets.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode
-from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
@@ -52,13 +52,10 @@ def sample(n: int = 600, seed: int = 2) -> NDArray[np.float64]:
 
 
 def spec_of(**choices: Any) -> MixtureEstimationSpec:
-    job = MixtureEstimationJobCreate.model_validate(
+    job = MixtureEstimationSpec.model_validate(
         {"kind": "estimation", "dataset_id": "d", "model": {"kind": "mixture"}, **choices}
     )
-    seed = 0 if job.seed is None else job.seed
-    return MixtureEstimationSpec.model_validate(
-        {**job.model_dump(), "variables": job.variables or ["x"], "seed": seed}
-    )
+    return job.model_copy(update={"variables": job.variables or ["x"]})
 
 
 def request(
