@@ -11,7 +11,6 @@ from service.jobs.specs.base import planned
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.vocabulary import Figure
 from vnce_engine.experiments.mixture.fit import MixtureFit
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.exports.objective import objective_artefact
@@ -41,7 +40,7 @@ def mixture_artefacts(
     return [
         *responsibility_artefacts(rows, x, fit.responsibilities),
         objective_artefact(fit.objective_path),
-        Artefact(f"figures/{Figure.OBJECTIVE}.svg", MediaType.SVG, objective),
+        Artefact("figures/objective.svg", MediaType.SVG, objective),
         Artefact("figures/density.svg", MediaType.SVG, density),
     ]
 

@@ -19,12 +19,11 @@ from service.results.schemas import EstimationResult, RocRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
-from worker.artefacts.result_files import RESULT
 from worker.cli.client import FINAL_STATES, Client, JsonObject
 from worker.cli.demo_problems import SEED, DemoProblem, ring_problem, sachs_problem
 from worker.cli.printing import edge_table, listing, to_json
 from worker.cli.progress import Show, board, show_job
-from worker.cli.result_folder import write_files
+from worker.cli.result_folder import RESULT, write_files
 from worker.cli.truth_file import edges_document
 from worker.embedded.running import running_service
 from worker.jobs.failures import JobFailedError

@@ -19,18 +19,17 @@ from service.jobs.specs import AnyEstimationSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.mixture_result import MixtureResult
-from service.results.outcome import Outcome
+from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity, EstimationResult
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.ground_truth import pair
-from worker.artefacts.result_files import RESULT
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import ModelChoices, job_document
 from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import ERR, OUT, to_json
 from worker.cli.progress import board
-from worker.cli.result_folder import write_result
+from worker.cli.result_folder import RESULT, write_result
 from worker.cli.summary import exit_code, print_summary
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
@@ -70,7 +69,7 @@ def fit_file(
         outcome = run(on_step)
     result = outcome.document
     assert isinstance(result, EstimationResult | MixtureResult)  # what an estimation leaves
-    document = result.model_dump(mode="json")
+    document = {**result.model_dump(mode="json"), "files": _listed(outcome.artefacts)}
     files = {artefact.name: artefact.content for artefact in outcome.artefacts}
     write_result(out, {RESULT: to_json(document).encode(), **files})
     if as_json:
@@ -78,6 +77,19 @@ def fit_file(
     else:
         _print(result, outcome, true_edges, dataset, out)
     return exit_code(result)
+
+
+def _listed(artefacts: list[Artefact]) -> list[JsonObject]:
+    """Return what a result of the service says of its files, but for their addresses."""
+    return [
+        {
+            "name": artefact.name,
+            "media_type": artefact.media_type,
+            "size": len(artefact.content),
+            "sha256": hashlib.sha256(artefact.content).hexdigest(),
+        }
+        for artefact in artefacts
+    ]
 
 
 def _job(choices: ModelChoices) -> EstimationSpec | MixtureEstimationSpec:

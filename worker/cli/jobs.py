@@ -8,7 +8,6 @@ import typer
 
 from service.http.problems import Problem
 from service.results.schemas import EstimationResult
-from worker.artefacts.result_files import RESULT
 from worker.cli import options
 from worker.cli.client import Client, JsonObject
 from worker.cli.connection import connect
@@ -24,7 +23,7 @@ from worker.cli.printing import (
     to_json,
 )
 from worker.cli.progress import board, show_job
-from worker.cli.result_folder import write_files, write_result
+from worker.cli.result_folder import RESULT, write_files, write_result
 from worker.cli.summary import NUM_TOP_EDGES, exit_code, print_summary
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]

@@ -7,12 +7,11 @@ from rich.console import Console
 
 from service.http.problems import Problem
 from service.jobs.specs.experiment import ExperimentSpec
-from worker.artefacts.result_files import RESULT
 from worker.cli.client import Client, JsonObject
 from worker.cli.other_summary import print_other_summary
 from worker.cli.printing import to_json
 from worker.cli.progress import board, show_job
-from worker.cli.result_folder import write_files
+from worker.cli.result_folder import RESULT, write_files
 from worker.cli.validation import validated
 from worker.jobs.experiment_builders import build_experiment
 from worker.jobs.failures import JobFailedError

@@ -1,9 +1,11 @@
 """A folder that holds one result."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from worker.artefacts.result_files import MIXTURE_FILES, RESULT, file_names
+# The document itself, beside its files.
+RESULT = "result.json"
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -16,7 +18,16 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def write_result(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a whole result; what an earlier one has left there and this one lacks is removed."""
-    for name in (RESULT, *file_names(has_truth=True), *MIXTURE_FILES):
-        if name not in files:
-            (folder / name).unlink(missing_ok=True)
+    for name in _files_of_an_earlier_result(folder).difference(files):
+        (folder / name).unlink(missing_ok=True)
     write_files(folder, files)
+
+
+def _files_of_an_earlier_result(folder: Path) -> set[str]:
+    """Return those names that the result in `folder`, if any, lists and that lie below it."""
+    try:
+        names = {str(file["name"]) for file in json.loads((folder / RESULT).read_bytes())["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    root = folder.resolve()
+    return {name for name in names if (root / name).resolve().is_relative_to(root)}

@@ -22,8 +22,7 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
-from worker.artefacts.network_files import make_artefacts
-from worker.artefacts.result_files import file_names
+from worker.artefacts.network_files import MAKERS
 from worker.jobs.builders import build_estimator
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.network_document import encode
@@ -107,11 +106,11 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
 
 def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
     artefacts: list[Artefact] = []
-    num_expected = len(file_names(has_truth=fitted.truth is not None))
-    for artefact in make_artefacts(fitted):
-        artefacts.append(artefact)
-        done = len(artefacts) / (num_expected + 1)
-        report(on_step, "export", FITTED + (1 - FITTED) * done)
+    for position, make in enumerate(MAKERS, start=1):
+        for artefact in make(fitted):
+            artefacts.append(artefact)
+            done = position / (len(MAKERS) + 1)
+            report(on_step, "export", FITTED + (1 - FITTED) * done)
     return artefacts
 
 
