@@ -5,7 +5,6 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.http.openapi_responses import gate_responses
 from service.http.request_model import RequestModel
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
@@ -147,13 +146,13 @@ def _describe(defaults: RequestModel, use_when: str) -> dict[str, Any]:
     }
 
 
-@router.get("/model-kinds", operation_id="list_model_kinds", responses=gate_responses())
+@router.get("/model-kinds", operation_id="list_model_kinds")
 def list_model_kinds() -> ModelKindList:
     """List the models that can be estimated."""
     return ModelKindList(items=[KindRead(**_describe(*described)) for described in _MODELS])
 
 
-@router.get("/estimator-kinds", operation_id="list_estimator_kinds", responses=gate_responses())
+@router.get("/estimator-kinds", operation_id="list_estimator_kinds")
 def list_estimator_kinds() -> EstimatorKindList:
     """List the ways in which a model can be fitted."""
     return EstimatorKindList(

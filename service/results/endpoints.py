@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from service.http.dependencies import DatabaseDep
 from service.http.etag import IMMUTABLE, etag_of, json_response
-from service.http.openapi_responses import UNCHANGED, Responses, problem_responses
+from service.http.openapi_responses import Responses, problem_responses
 from service.http.pagination import invalid_cursor
 from service.http.problems import ProblemCode
 from service.jobs import result_access as access
@@ -20,8 +20,8 @@ from service.results.vocabulary import EdgeScore
 
 router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"])
 
-_READ = UNCHANGED | problem_responses(*access.NO_RESULT)
-_SCORED = UNCHANGED | problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING)
+_READ = problem_responses(*access.NO_RESULT)
+_SCORED = problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING)
 
 
 _FILE: Responses = {
