@@ -213,7 +213,6 @@ def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     operation_id="follow_job",
     response_class=StreamingResponse,
     responses=_STREAM | problem_responses(ProblemCode.NOT_FOUND),
-    openapi_extra={"x-not-for-generated-clients": True},
 )
 def follow_job(
     job_id: JobId,
