@@ -50,35 +50,6 @@ Method = Annotated[
         "`stochastic` is the paper's, 80 epochs of minibatches with chains started anew."
     ),
 ]
-MonteCarloShare = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        lt=1,
-        description="`natural`: share of the estimates' sampling variance that Monte Carlo may "
-        "add.",
-    ),
-]
-LikelihoodGain = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        lt=1,
-        description="Gain of an iteration, in nats a row, at which EM has converged.",
-    ),
-]
-Persistent = Annotated[
-    bool,
-    Field(
-        strict=True,
-        description="Whether chains run on from minibatch to minibatch, or start at the data.",
-    ),
-]
-NumSweeps = Annotated[
-    int, Field(strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k.")
-]
 FillingName = Annotated[
     Filling,
     Field(
@@ -93,35 +64,6 @@ Weight = Annotated[
         "to mean square 1."
     ),
 ]
-LassoStrength = Annotated[
-    LassoChoice | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None,
-    Field(
-        description="Strength of the graphical lasso on the covariance that EM has found, columns "
-        "standardised; `ebic` and `cv` choose it, by the extended Bayesian information criterion "
-        "or by held-out rows; null leaves it out."
-    ),
-]
-
-RidgeStrength = Annotated[
-    Literal[LassoChoice.CV]
-    | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-    | None,
-    Field(
-        description="Strength of a ridge on interactions (no unit; the same number means the same "
-        "for 1000 rows), columns standardised; `cv` chooses it by held-out rows; null leaves it "
-        "out."
-    ),
-]
-GradientTolerance = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        lt=1,
-        description="Largest entry of the gradient, columns standardised, at which the search has "
-        "converged.",
-    ),
-]
 
 
 class MleEstimatorSpec(SpecModel):
@@ -133,7 +75,14 @@ class MleEstimatorSpec(SpecModel):
     penalty: Strength = None
     penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
-    tol: MonteCarloShare = 0.25
+    tol: float = Field(
+        0.25,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="`natural`: share of the estimates' sampling variance that Monte Carlo may "
+        "add.",
+    )
 
 
 class ContrastiveDivergenceEstimatorSpec(SpecModel):
@@ -142,8 +91,14 @@ class ContrastiveDivergenceEstimatorSpec(SpecModel):
     kind: Literal["contrastive-divergence"] = Field(
         "contrastive-divergence", description="The estimator's kind."
     )
-    persistent: Persistent = True
-    n_sweeps: NumSweeps = 1
+    persistent: bool = Field(
+        True,
+        strict=True,
+        description="Whether chains run on from minibatch to minibatch, or start at the data.",
+    )
+    n_sweeps: int = Field(
+        1, strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k."
+    )
     step_size: StepSize = 0.1
     penalty: Strength = None
     penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
@@ -179,10 +134,23 @@ class GaussianEmEstimatorSpec(SpecModel):
     """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
 
     kind: Literal["gaussian-em"] = Field("gaussian-em", description="The estimator's kind.")
-    penalty: LassoStrength = None
+    penalty: (
+        LassoChoice | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None
+    ) = Field(
+        None,
+        description="Strength of the graphical lasso on the covariance that EM has found, columns "
+        "standardised; `ebic` and `cv` choose it, by the extended Bayesian information criterion "
+        "or by held-out rows; null leaves it out.",
+    )
     ebic_gamma: EbicGamma = 0.5
     max_iter: MaxIter = None
-    tol: LikelihoodGain = 1e-7
+    tol: float = Field(
+        1e-7,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Gain of an iteration, in nats a row, at which EM has converged.",
+    )
 
 
 class GaussianScoreMatchingEstimatorSpec(SpecModel):
@@ -191,6 +159,22 @@ class GaussianScoreMatchingEstimatorSpec(SpecModel):
     kind: Literal["gaussian-score-matching"] = Field(
         "gaussian-score-matching", description="The estimator's kind."
     )
-    penalty: RidgeStrength = None
+    penalty: (
+        Literal[LassoChoice.CV]
+        | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+        | None
+    ) = Field(
+        None,
+        description="Strength of a ridge on interactions (no unit; the same number means the same "
+        "for 1000 rows), columns standardised; `cv` chooses it by held-out rows; null leaves it "
+        "out.",
+    )
     max_iter: MaxIter = None
-    tol: GradientTolerance = 1e-5
+    tol: float = Field(
+        1e-5,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Largest entry of the gradient, columns standardised, at which the search has "
+        "converged.",
+    )

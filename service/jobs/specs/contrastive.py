@@ -28,59 +28,9 @@ Penalty = Annotated[
         "fits without one, which for model `gaussian` tends to maximum likelihood."
     ),
 ]
-PenaltyShape = Annotated[
-    PenaltyKind,
-    Field(
-        description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
-        "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
-        "ones are exactly zero. `auto` is `adaptive` or, where penalty is `auto` too and held-out "
-        "rows prefer it by two standard errors, `centred-ridge`; the result says which."
-    ),
-]
-Penalties = Annotated[
-    Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None,
-    Field(description="Strengths that `auto` chooses from; null: a grid of the engine's own."),
-]
-SelectionRule = Annotated[
-    Selection,
-    Field(
-        description="How `auto` chooses: `held-out`, a mean of the strengths whose objective of "
-        "held-out rows, in ten folds, is about the best; `ebic`, the graph of least extended "
-        "Bayesian information criterion; `stability`, the edges on which most half-samples agree. "
-        'The last two need penalty_kind "l1" and fit K to the graph without a penalty.'
-    ),
-]
 EbicGamma = Annotated[
     float,
     Field(strict=True, ge=0, le=1, description="`ebic`: weight of the number of graphs; 0: BIC."),
-]
-NumSubsamples = Annotated[
-    int,
-    Field(
-        strict=True,
-        ge=2,
-        le=1_000,
-        multiple_of=2,
-        description="`stability`: half-samples, an even number from 2 to 1000.",
-    ),
-]
-InclusionThreshold = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=0.6,
-        le=1,
-        description="`stability`: share of half-samples, from 0.6 to 1, that makes an edge stable.",
-    ),
-]
-MaxFalseEdges = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        allow_inf_nan=False,
-        description="`stability`: largest bound on the expected number of false edges.",
-    ),
 ]
 NoiseRatio = Annotated[
     int,
@@ -100,18 +50,6 @@ NoiseScale = Annotated[
     # Jobs of earlier releases may have asked for any positive number.
     OfRequestsOnly,
 ]
-NoiseDrawsName = Annotated[
-    NoiseDraws,
-    Field(description="`sobol`: scrambled Sobol points, less variance; `random`: independent."),
-]
-PresetName = Annotated[
-    Preset,
-    Field(
-        description="`paper` runs the paper's own recipe, for reference: 10 independent noise rows "
-        "per row of data, its own stopping rule in place of `tol`, and, where `auto` is asked for, "
-        "no linear term and no penalty."
-    ),
-]
 _IMPUTATION = (
     "What missing cells become: the column's `mean`, `zero`, a draw of the `noise`, or `drop` "
     "every row that has one."
@@ -127,16 +65,52 @@ class ContrastiveSpec(SpecModel):
     """What may be said about penalty, noise and stopping."""
 
     penalty: Penalty = PenaltyChoice.AUTO
-    penalty_kind: PenaltyShape = PenaltyKind.AUTO
-    penalties: Penalties = None
-    selection: SelectionRule = Selection.HELD_OUT
+    penalty_kind: PenaltyKind = Field(
+        PenaltyKind.AUTO,
+        description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
+        "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
+        "ones are exactly zero. `auto` is `adaptive` or, where penalty is `auto` too and held-out "
+        "rows prefer it by two standard errors, `centred-ridge`; the result says which.",
+    )
+    penalties: Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None = Field(
+        None, description="Strengths that `auto` chooses from; null: a grid of the engine's own."
+    )
+    selection: Selection = Field(
+        Selection.HELD_OUT,
+        description="How `auto` chooses: `held-out`, a mean of the strengths whose objective of "
+        "held-out rows, in ten folds, is about the best; `ebic`, the graph of least extended "
+        "Bayesian information criterion; `stability`, the edges on which most half-samples agree. "
+        'The last two need penalty_kind "l1" and fit K to the graph without a penalty.',
+    )
     ebic_gamma: EbicGamma = 0.5
-    n_subsamples: NumSubsamples = 100
-    inclusion_threshold: InclusionThreshold = 0.75
-    max_false_edges: MaxFalseEdges = 2.0
+    n_subsamples: int = Field(
+        100,
+        strict=True,
+        ge=2,
+        le=1_000,
+        multiple_of=2,
+        description="`stability`: half-samples, an even number from 2 to 1000.",
+    )
+    inclusion_threshold: float = Field(
+        0.75,
+        strict=True,
+        ge=0.6,
+        le=1,
+        description="`stability`: share of half-samples, from 0.6 to 1, that makes an edge stable.",
+    )
+    max_false_edges: float = Field(
+        2.0,
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="`stability`: largest bound on the expected number of false edges.",
+    )
     noise_ratio: NoiseRatio = 10
     noise_scale: NoiseScale = 1.0
-    noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
+    noise_draws: NoiseDraws = Field(
+        NoiseDraws.SOBOL,
+        description="`sobol`: scrambled Sobol points, less variance; `random`: independent.",
+    )
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
@@ -164,7 +138,12 @@ class VnceEstimatorSpec(ContrastiveSpec):
     """Variational noise-contrastive estimation: missing cells are integrated out."""
 
     kind: Literal["vnce"] = Field("vnce", description="The estimator's kind.")
-    preset: PresetName = Preset.DEFAULT
+    preset: Preset = Field(
+        Preset.DEFAULT,
+        description="`paper` runs the paper's own recipe, for reference: 10 independent noise rows "
+        "per row of data, its own stopping rule in place of `tol`, and, where `auto` is asked for, "
+        "no linear term and no penalty.",
+    )
 
     def check(self) -> None:
         """Raise `ValueError` besides where the paper's recipe would not heed what is asked for.

@@ -27,23 +27,6 @@ from service.jobs.specs.contrastive import (
 from service.jobs.specs.models import ModelSpec, TruncatedGaussianModelSpec
 from service.jobs.vocabulary import CensoredRule
 
-EdgeThreshold = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=0,
-        le=1,
-        description="A pair is displayed as selected when its absolute partial correlation, from "
-        "0 to 1, is at least this. A display rule, not a test.",
-    ),
-]
-MinObserved = Annotated[
-    Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None,
-    Field(
-        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
-        "2 % of the rows with something observed if that is more, but not more than half of them."
-    ),
-]
 Censored = Annotated[
     CensoredRule,
     Field(
@@ -88,8 +71,19 @@ class EstimationSpec(SpecModel):
         default_factory=VnceEstimatorSpec,
         description="How the model is fitted; left out: `vnce`, as it is.",
     )
-    min_observed: MinObserved = None
-    edge_threshold: EdgeThreshold = 0.1
+    min_observed: Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None = Field(
+        None,
+        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
+        "2 % of the rows with something observed if that is more, but not more than half of them.",
+    )
+    edge_threshold: float = Field(
+        0.1,
+        strict=True,
+        ge=0,
+        le=1,
+        description="A pair is displayed as selected when its absolute partial correlation, from "
+        "0 to 1, is at least this. A display rule, not a test.",
+    )
     censored: Censored = CensoredRule.REFUSE
     seed: Seed = DEFAULT_SEED
     tag: Tag = None

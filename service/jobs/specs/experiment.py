@@ -28,35 +28,9 @@ def _without_repeats(values: list[Any]) -> list[Any]:
 Distinct = AfterValidator(_without_repeats)
 
 
-NumTruths = Annotated[
-    Count | None, Field(description="True values drawn from [2, 6]; null: the scale's.")
-]
-SampleSizes = Annotated[
-    Annotated[
-        list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
-        Field(min_length=1, max_length=20),
-        Distinct,
-    ]
-    | None,
-    Field(description="Sample sizes, from 10 to 1000000; null: the scale's."),
-]
 Graphs = Annotated[
     Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
     Field(description="Graphs to draw from; null: the scale's."),
-]
-Fractions = Annotated[
-    Annotated[
-        list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
-        Field(min_length=1, max_length=20),
-        Distinct,
-    ]
-    | None,
-    Field(description="Shares of missing cells, from 0 to below 1; null: the scale's."),
-]
-NumDataSets = Annotated[
-    # Each is a part for every graph and fraction: a part is a job, and so a row.
-    Annotated[int, Field(strict=True, ge=1, le=1_000)] | None,
-    Field(description="Data sets of each graph; null: the scale's."),
 ]
 Estimators = Annotated[
     Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50), Distinct] | None,
@@ -82,8 +56,17 @@ class MixturePopulationSpec(SpecModel):
     name: Literal["mixture-population"] = Field(
         "mixture-population", description="The experiment's name."
     )
-    n_truths: NumTruths = None
-    sample_sizes: SampleSizes = None
+    n_truths: Count | None = Field(
+        None, description="True values drawn from [2, 6]; null: the scale's."
+    )
+    sample_sizes: (
+        Annotated[
+            list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
+            Field(min_length=1, max_length=20),
+            Distinct,
+        ]
+        | None
+    ) = Field(None, description="Sample sizes, from 10 to 1000000; null: the scale's.")
 
 
 class GraphRecoverySpec(SpecModel):
@@ -91,8 +74,17 @@ class GraphRecoverySpec(SpecModel):
 
     name: Literal["graph-recovery"] = Field("graph-recovery", description="The experiment's name.")
     graphs: Graphs = None
-    fractions: Fractions = None
-    n_data_sets: NumDataSets = None
+    fractions: (
+        Annotated[
+            list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
+            Field(min_length=1, max_length=20),
+            Distinct,
+        ]
+        | None
+    ) = Field(None, description="Shares of missing cells, from 0 to below 1; null: the scale's.")
+    n_data_sets: Annotated[int, Field(strict=True, ge=1, le=1_000)] | None = Field(
+        None, description="Data sets of each graph; null: the scale's."
+    )
     estimators: Estimators = None
 
 

@@ -23,15 +23,6 @@ Form = Annotated[
         "their standard deviations do, and the log partition c is estimated with theta."
     ),
 ]
-KnownSigma = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        allow_inf_nan=False,
-        description="Standard deviation of the known component, in the data's unit.",
-    ),
-]
 Climb = Annotated[
     MixtureClimb,
     Field(
@@ -55,13 +46,6 @@ MaxIterations = Annotated[
         "`exact-em`); null: 200, or 500 pairs."
     ),
 ]
-OneVariable = Annotated[
-    Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None,
-    Field(
-        description="Name of the one column to use, in a list; null where the data set has but "
-        "one. Compared as names are stored: in Unicode NFC, trimmed. A job shows the one it uses."
-    ),
-]
 
 
 class MixtureModelSpec(SpecModel):
@@ -69,7 +53,13 @@ class MixtureModelSpec(SpecModel):
 
     kind: Literal["mixture"] = Field("mixture", description="The model's kind.")
     form: Form = MixtureForm.UNNORMALISED
-    sigma_1: KnownSigma = 1.0
+    sigma_1: float = Field(
+        1.0,
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="Standard deviation of the known component, in the data's unit.",
+    )
 
 
 class MixtureVnceEstimatorSpec(SpecModel):
@@ -112,7 +102,14 @@ class MixtureEstimationSpec(SpecModel):
 
     kind: Literal["estimation"] = Field("estimation", description="The job's kind.")
     dataset_id: DatasetId
-    variables: OneVariable = None
+    variables: (
+        Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
+        | None
+    ) = Field(
+        None,
+        description="Name of the one column to use, in a list; null where the data set has but "
+        "one. Compared as names are stored: in Unicode NFC, trimmed. A job shows the one it uses.",
+    )
     model: MixtureModelSpec = Field(description="The mixture.")
     estimator: MixtureEstimatorSpec = Field(
         # A factory, since a default that is an object stops client generators.

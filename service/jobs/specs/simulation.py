@@ -12,37 +12,11 @@ MAX_CELLS = 20_000_000
 # Any estimator needs as many observed cells in a column, and they have to differ.
 MIN_OBSERVED = 2
 
-Graph = Annotated[
-    SimulatedGraph,
-    Field(
-        description="`ring`: a circle of edges of strength 0.3 to 0.5; `hub`: the ring and a tenth "
-        "of the variables joined to a quarter of all others, each. The diagonal of K is its "
-        "largest row sum plus 0.01."
-    ),
-]
-NumVariables = Annotated[
-    int, Field(strict=True, ge=3, le=500, description="Variables, from 3 to 500.")
-]
 NumRows = Annotated[
     int,
     Field(strict=True, ge=MIN_ROWS, le=1_000_000, description="Rows, from 6 to 1000000."),
     # Jobs of earlier releases may have asked for fewer.
     OfRequestsOnly,
-]
-MissingFraction = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=0,
-        lt=1,
-        description="Share of cells that are discarded completely at random, from 0 to below 1. "
-        "What is left has to be a table to learn from: in every column two cells that differ, and "
-        "6 rows with a cell; the job fails where the holes fall otherwise.",
-    ),
-]
-DatasetName = Annotated[
-    Label | None,
-    Field(description="Name of the data set; null: made of the graph, its size and the seed."),
 ]
 
 
@@ -50,11 +24,25 @@ class SimulationSpec(SpecModel):
     """A data set drawn from a truncated Gaussian, whose graph is attached as its ground truth."""
 
     kind: Literal["simulation"] = Field("simulation", description="The job's kind.")
-    graph: Graph
-    n_variables: NumVariables = 20
+    graph: SimulatedGraph = Field(
+        description="`ring`: a circle of edges of strength 0.3 to 0.5; `hub`: the ring and a tenth "
+        "of the variables joined to a quarter of all others, each. The diagonal of K is its "
+        "largest row sum plus 0.01."
+    )
+    n_variables: int = Field(20, strict=True, ge=3, le=500, description="Variables, from 3 to 500.")
     n_rows: NumRows = 1_000
-    missing_fraction: MissingFraction = 0.0
-    name: DatasetName = None
+    missing_fraction: float = Field(
+        0.0,
+        strict=True,
+        ge=0,
+        lt=1,
+        description="Share of cells that are discarded completely at random, from 0 to below 1. "
+        "What is left has to be a table to learn from: in every column two cells that differ, and "
+        "6 rows with a cell; the job fails where the holes fall otherwise.",
+    )
+    name: Label | None = Field(
+        None, description="Name of the data set; null: made of the graph, its size and the seed."
+    )
     seed: Seed = DEFAULT_SEED
     tag: Tag = None
 
