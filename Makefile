@@ -9,7 +9,10 @@ export OMP_NUM_THREADS ?= 1
 KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 	OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=default
 
-.PHONY: help demo serve lint check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
+# Tests that share fixtures stay in one process, the longest first: tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder
+
+.PHONY: help demo serve lint fast-tests check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -43,19 +46,23 @@ lint: .venv/.dev
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
 	$(BIN)/hadolint docker/*.Dockerfile
 
-check: lint  ## format, lint, types, import contracts, fast tests
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not integration and not faults and not release"
+fast-tests: .venv/.dev
+	$(PYTEST) -q -n 2 -m "not slow and not integration and not faults and not release"
 
+check: .venv/.dev  ## format, lint, types, import contracts, fast tests
+	$(MAKE) --no-print-directory --jobs=2 lint fast-tests
+
+# Three processes on two cores: those of stacks mostly wait.
 test: lint  ## the tests, with real servers
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not release"
+	$(PYTEST) -n 3 -m "not release"
 
-test-release: .venv/.dev  ## the longest: images' command lines, an environment of the service alone, an outage of two minutes
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m release
+test-release: .venv/.dev  ## the longest: repeated samples, generated input in numbers, images' command lines, an outage of two minutes
+	$(PYTEST) -n 3 -m "release or hypothesis" --hypothesis-profile release
 
 test-kernels: .venv/.dev  ## the engine's tests with the kernels of other processors, once each; about 40 minutes
 	@red=; for kernels in $(KERNELS); do \
 		echo "$$kernels"; \
-		env "$$kernels" $(BIN)/python -m pytest -q -n 2 --dist worksteal \
+		env "$$kernels" $(PYTEST) -q -n 2 \
 			tests/engine tests/recovery tests/contracts/test_engine_limits.py || red="$$red $$kernels"; \
 	done; \
 	test -z "$$red" || { echo "red under$$red"; exit 1; }

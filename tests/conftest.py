@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import make_url
 
 from service.app import create_app
@@ -22,6 +23,31 @@ from tests.tables import METADATA
 
 # A server that is given by the environment must allow CREATE DATABASE.
 POSTGRES_VARIABLE = "VNCE_TEST_POSTGRES_URL"
+HERE = Path(__file__).parent
+# Few examples, the same each time; `make test-release` takes many.
+hypothesis_settings.register_profile("few", max_examples=25, deadline=None, derandomize=True)
+hypothesis_settings.load_profile("few")
+hypothesis_settings.register_profile("release", max_examples=300)
+# Folders whose tests share a running service, and mostly wait for it.
+STACKS = ("faults", "integration")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep in one process of pytest-xdist what shares fixtures, and begin with the longest.
+
+    A folder of `STACKS` stays together, and elsewhere a file.
+    """
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        item.add_marker(pytest.mark.xdist_group(folder if folder in STACKS else str(item.path)))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(
+        key=lambda item: (
+            item.path.relative_to(HERE).parts[0] not in STACKS,
+            item.path not in slow,
+        )
+    )
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ import sys
 
 from sqlalchemy.exc import DBAPIError
 
-from service.commands.terminal_texts import visible
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT, is_tenant
 from service.http.problems import ProblemError
 from service.http.scopes import MEANING, Scope
+from service.http.words import visible
 from service.keys import lifecycle, repository
 from service.keys.schemas import ApiKeyRead, named
 from service.settings import Settings

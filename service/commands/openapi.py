@@ -34,7 +34,7 @@ _Dumper.add_representer(
 def document() -> str:
     """Return the document; equal code gives equal text."""
     app = create_app(Settings(database_url="sqlite://", authentication=Authentication.NONE))
-    return yaml.dump(app.openapi(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(app.openapi(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=160)
 
 
 def main() -> None:

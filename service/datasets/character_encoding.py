@@ -56,14 +56,14 @@ def determine(file: BinaryIO, declared: Encoding | None) -> TextEncoding:
     )
     if marked and declared and declared not in allowed:
         raise unreadable(
-            f"The file begins with the byte order mark of {marked}, and encoding={declared} was "
-            "declared. Leave `encoding` out.",
+            f"The file begins with the byte order mark of {marked}, and `encoding={declared}` "
+            "was declared. Leave `encoding` out.",
             ProblemItem(message=f"The file's mark says {marked}.", parameter="encoding"),
         )
     if marked is None and declared in (Encoding.UTF_16, Encoding.UTF_32):
         raise unreadable(
             f"The file has no byte order mark, so {declared} does not say which byte comes first. "
-            "Set encoding=utf-16-le or encoding=utf-16-be.",
+            "Set `encoding=utf-16-le` or `encoding=utf-16-be`.",
             ProblemItem(message="The file has no byte order mark.", parameter="encoding"),
         )
     name = marked or declared or Encoding.UTF_8
@@ -107,7 +107,7 @@ def _not_decodable(
     looks_wide = start.count(b"\0") > len(start) // 4
     example = "utf-16-le" if looks_wide else "cp1252"
     advice = (
-        f"Set `encoding`, for instance encoding={example}."
+        f"Set it, for instance `encoding={example}`."
         if declared is None
         else "Set `encoding` to the one that the file was written in."
     )

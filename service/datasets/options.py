@@ -27,21 +27,21 @@ class ReadOptions(BaseModel):
 
     format: RequestedFormat = Field(
         default=RequestedFormat.AUTO,
-        description="Format of the body; `auto` lets its content decide. The Content-Type is not "
+        description="Format of the file; `auto` lets its content decide. The Content-Type is not "
         "looked at, since browsers and spreadsheets label files as they please.",
     )
     delimiter: Annotated[str, AfterValidator(_read_delimiter)] | None = Field(
         default=None,
         description="CSV: character between cells, `,` `;` `|` `:` or a word: comma, semicolon, "
-        "tab, pipe, space. Found out if left out.",
+        "tab, pipe, space; left out: found out.",
     )
     decimal: Decimal | None = Field(
-        default=None, description="CSV: decimal mark, `.` or `,`. Found out if left out."
+        default=None, description="CSV: decimal mark, `.` or `,`; left out: found out."
     )
     encoding: Encoding | None = Field(
         default=None,
-        description="CSV and JSON: character encoding. UTF-8, or what the byte order mark says, "
-        "if left out.",
+        description="CSV and JSON: character encoding; left out: UTF-8, or what the byte order "
+        "mark says.",
     )
     skip_rows: int = Field(
         default=0,
@@ -49,9 +49,7 @@ class ReadOptions(BaseModel):
         le=10_000,
         description="CSV: lines above the header that are skipped, blank ones counted.",
     )
-    units_row: bool = Field(
-        default=False, description="CSV: whether the row below the header holds units."
-    )
+    units_row: bool = Field(default=False, description="CSV: the row below the header holds units.")
     na_values: list[str] = Field(
         default=[],
         max_length=100,

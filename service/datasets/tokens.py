@@ -99,13 +99,16 @@ _HINTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"0[xX][0-9a-fA-F]+"), "hexadecimal numbers are not read"),
     (re.compile(r"[+-]?\d{1,3}([\s'’  ]\d{3})+.*"), "digits may not be grouped"),
     (re.compile(r"[+-]?\d+[.,]\d{3}([.,]\d+)+"), "digits may not be grouped"),
-    (re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?"), "if the comma is a decimal mark, set decimal=,"),
-    (re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?"), "if the point is a decimal mark, set decimal=."),
+    (re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?"), "if the comma is a decimal mark, set `decimal=,`"),
+    (
+        re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?"),
+        "if the point is a decimal mark, set `decimal=.`",
+    ),
     (re.compile(r"true|false", re.I), "write truth values as 1 and 0"),
     (re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}.*"), "dates are not numbers"),
     (re.compile(r"\".*\""), "quotes must begin right after the delimiter"),
-    (re.compile(r"#\S+[!?]"), "a spreadsheet's error value; add it to na_values if it is a gap"),
-    (re.compile(r".*\S\s+\S.*"), "if blanks separate the cells, set delimiter=space"),
+    (re.compile(r"#\S+[!?]"), "a spreadsheet's error value; add it to `na_values` if it is a gap"),
+    (re.compile(r".*\S\s+\S.*"), "if blanks separate the cells, set `delimiter=space`"),
 )
 
 

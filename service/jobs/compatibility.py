@@ -185,7 +185,7 @@ def _of_the_penalty(estimator: ContrastiveSpec, width: int, rows: int) -> Iterat
     elif penalty is None or penalty < weakest:
         auto = "" if _is_paper(estimator) else ', or to "auto"'
         yield ProblemItem(
-            message=f"{unbounded}: set penalty to at least {weakest}{auto}, or use fewer "
+            message=f"{unbounded}: set `penalty` to at least {weakest}{auto}, or use fewer "
             "variables.",
             pointer="/estimator/penalty",
         )
@@ -199,13 +199,13 @@ def _of_few_rows(request: EstimationSpec, width: int, rows: int) -> Iterator[Pro
     if rows >= width + has_mean or estimator.penalty is not None:
         return
     if isinstance(estimator, GaussianEmEstimatorSpec):
-        helps = 'set penalty to "ebic", "cv" or a number'
+        helps = 'set `penalty` to "ebic", "cv" or a number'
     elif isinstance(estimator, GaussianScoreMatchingEstimatorSpec):
-        helps = 'set penalty to "cv" or 1'
+        helps = 'set `penalty` to "cv" or 1'
     elif isinstance(estimator, ScoreMatchingEstimatorSpec):
-        helps = 'set penalty to 1 and penalty_kind to "ridge"'
+        helps = 'set `penalty=1` and `penalty_kind="ridge"`'
     else:
-        helps = "set penalty to 1"
+        helps = "set `penalty` to 1"
     yield ProblemItem(
         message=f"With {width} variables and {rows} rows the estimates would be unbounded: "
         f"{helps}, or use fewer variables.",
@@ -224,7 +224,7 @@ def _of_the_column(
     if column.n_observed < min_observed:
         yield ProblemItem(
             message=f"Fewer than {min_observed} cells hold a number; leave the variable out, or "
-            "set min_observed.",
+            "set `min_observed`.",
             column=column.name,
             pointer="/min_observed",
             count=column.n_observed,
@@ -245,8 +245,8 @@ def _of_the_column(
     elif column.n_negative > 0:
         yield ProblemItem(
             message="Negative values are outside the model's support [0, ∞); if they stand for "
-            "missing cells, upload again with na_values, else leave the variable out, or use model "
-            '"gaussian".',
+            "missing cells, upload again with `na_values`, else leave the variable out, or use "
+            'model "gaussian".',
             column=column.name,
             count=column.n_negative,
         )
@@ -266,7 +266,7 @@ def refused_limits(censored: CensoredRule, column: ColumnSummary) -> Iterator[Pr
     if num_limits > 0 and censored is CensoredRule.REFUSE:
         yield ProblemItem(
             message="Cells hold a limit such as <0.5 or ND and no number, which no model uses "
-            'yet. Set censored="missing" to treat them as missing, which biases the estimates; '
+            'yet. Set `censored="missing"` to treat them as missing, which biases the estimates; '
             "the result will say so.",
             column=column.name,
             count=num_limits,

@@ -105,7 +105,7 @@ def _reasons_against(
     if len(columns) != 1:
         yield ProblemItem(
             message=f'Model "mixture" describes one column, got {len(columns)}: name the one to '
-            'use, as in "variables": ["a"].',
+            "use in `variables`.",
             pointer="/variables",
             count=len(columns),
         )

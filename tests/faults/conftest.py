@@ -18,12 +18,6 @@ from tests.embedded_postgres import free_port
 from tests.faults.stack import Broker, Json, Stack
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what mostly waits, so that other processes' tests overlap it."""
-    here = str(Path(__file__).parent)
-    items.sort(key=lambda item: not (item.get_closest_marker("slow") and here in str(item.path)))
-
-
 @pytest.fixture(scope="session")
 def session_broker() -> Iterator[Broker]:
     """Yield the broker of this session."""

@@ -6,10 +6,10 @@ Only processes that were started here are stopped, frozen or killed.
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import psutil
@@ -21,15 +21,15 @@ from service.db.database import Database
 from service.jobs.result_records import ResultRecord
 from service.monitoring.broker import QUEUE_NAME
 from tests.embedded_postgres import free_port
+from tests.waiting import wait_for
 from worker.cli.client import Client
 from worker.embedded import valkey
 from worker.processes import threads
 from worker.processes.managed import Command, ManagedProcess
 
-T = TypeVar("T")
 Json = dict[str, Any]
 
-LEASE_SECONDS = 5.0
+LEASE_SECONDS = 3.0
 REAPER_SECONDS = 0.5
 # What every process of a stack is told; the rest is as an installation has it by default.
 ENVIRONMENT = {
@@ -37,6 +37,7 @@ ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
     "VNCE_AUTHENTICATION": "none",
     "VNCE_LEASE_SECONDS": str(LEASE_SECONDS),
+    "VNCE_HEARTBEAT_SECONDS": "0.5",
     "VNCE_REAPER_SECONDS": str(REAPER_SECONDS),
     "VNCE_RESEND_SECONDS": "1",
     "VNCE_PROGRESS_SECONDS": "0.1",
@@ -45,18 +46,7 @@ ENVIRONMENT = {
     # Twice what the jobs of these tests hold, except for one.
     "VNCE_JOB_MEMORY_BYTES": str(900 * 10**6),
 }
-# For what the issue does not bound, on a machine that may have much else to do.
-PATIENCE_SECONDS = 120.0
 FINAL = ("succeeded", "failed", "cancelled")
-
-
-def wait_for(read: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS) -> T:
-    """Return the first answer of `read` that is not None, False or empty."""
-    deadline = time.monotonic() + seconds
-    while not (answer := read()):
-        assert time.monotonic() < deadline, f"waited {seconds} seconds for {what}"
-        time.sleep(0.05)
-    return answer
 
 
 def processor_seconds(process: psutil.Process) -> float:
@@ -66,6 +56,17 @@ def processor_seconds(process: psutil.Process) -> float:
     except psutil.NoSuchProcess:
         return 0.0
     return float(times.user + times.system)
+
+
+def wait_until_idle(process: psutil.Process) -> None:
+    """Wait until a process has stopped computing, or has ended."""
+
+    def is_idle() -> bool:
+        used = processor_seconds(process)
+        time.sleep(1)
+        return processor_seconds(process) - used < 0.1
+
+    wait_for(is_idle, "a process to stop computing")
 
 
 class Broker:

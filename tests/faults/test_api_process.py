@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from tests.faults.clients import Clients
-from tests.faults.stack import Stack, wait_for
+from tests.faults.stack import Stack
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

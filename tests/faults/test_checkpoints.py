@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from service.jobs.records import CheckpointRecord
-from tests.faults.stack import Stack, wait_for
+from tests.faults.stack import Stack
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

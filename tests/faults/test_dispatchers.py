@@ -17,7 +17,8 @@ from service.db.identifiers import new_id
 from service.jobs.records import JobRecord, OutboxRecord
 from service.monitoring.broker import QUEUE_NAME
 from service.monitoring.records import WorkerRecord
-from tests.faults.stack import Stack, wait_for
+from tests.faults.stack import Stack
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.stack import Stack, wait_for
+from tests.faults.stack import Stack
+from tests.waiting import wait_for
 from worker.queue.celery_app import TASK_NAME, create_celery
 from worker.settings import WorkerSettings
 

@@ -10,7 +10,8 @@ from service.db.database import Database
 from service.http.scopes import Scope
 from service.jobs.records import JobRecord
 from service.keys import lifecycle
-from tests.faults.stack import Stack, wait_for
+from tests.faults.stack import Stack
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -10,7 +10,8 @@ import pytest
 
 from tests.embedded_postgres import free_port
 from tests.faults.clients import Clients
-from tests.faults.stack import Stack, wait_for
+from tests.faults.stack import Stack
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

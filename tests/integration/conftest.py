@@ -1,19 +1,16 @@
 """A live service with short leases, a client that speaks its API, and a view of its processes."""
 
 import io
-import os
-import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from tests.waiting import wait_for
 from worker.embedded.running import RunningService, running_service
 
 SHORT_LEASES = {
@@ -25,16 +22,6 @@ SHORT_LEASES = {
     "VNCE_PROGRESS_SECONDS": "0.1",
 }
 FINAL = ("succeeded", "failed", "cancelled")
-T = TypeVar("T")
-
-
-def wait_for(read: Callable[[], T | None], what: str, seconds: float = 240) -> T:
-    """Return the first answer of `read` that is not None or False."""
-    deadline = time.monotonic() + seconds
-    while not (answer := read()):
-        assert time.monotonic() < deadline, f"waited {seconds} seconds for {what}"
-        time.sleep(0.05)
-    return answer
 
 
 class Api:
@@ -114,7 +101,6 @@ class Processes:
 
     def __init__(self, service: RunningService) -> None:
         self._root = service.pid
-        self._database = Path(service.data_dir) / "vnce.db"
 
     def all(self) -> list[int]:
         """Return every descendant's id."""
@@ -151,40 +137,6 @@ class Processes:
 
         return wait_for(busiest, "a child that computes")
 
-    def freeze(self, pid: int) -> None:
-        """Stop a process at a moment when it does not hold the database.
-
-        SQLite has one writer: stopped inside a transaction it would keep all others waiting, the
-        reaper too, until it goes on.
-        """
-
-        def frozen() -> bool:
-            os.kill(pid, signal.SIGSTOP)
-            if can_be_written(self._database):
-                return True
-            os.kill(pid, signal.SIGCONT)
-            return False
-
-        wait_for(frozen, f"process {pid} to be outside a transaction")
-
-    def processor_seconds(self, pid: int) -> float:
-        """Return how long a process has computed; it has ended: as long as it ever will."""
-        try:
-            return processor_seconds(pid)
-        except FileNotFoundError:
-            return 0.0
-
-    def settled_processor_seconds(self, pid: int) -> float:
-        """Return `processor_seconds` once it has stopped growing by more than a tenth a second."""
-
-        def settled() -> bool:
-            before = self.processor_seconds(pid)
-            time.sleep(0.5)
-            return self.processor_seconds(pid) - before < 0.05
-
-        wait_for(settled, f"process {pid} to be idle")
-        return self.processor_seconds(pid)
-
 
 def children(pid: int) -> list[int]:
     try:
@@ -201,17 +153,6 @@ def command_line(pid: int) -> str:
 def processor_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
-
-
-def can_be_written(file: Path) -> bool:
-    """Return whether a transaction that writes can begin within a second."""
-    with closing(sqlite3.connect(file, timeout=1, isolation_level=None)) as connection:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return False
-        connection.execute("ROLLBACK")
-        return True
 
 
 def is_running(pid: int) -> bool:
@@ -276,12 +217,6 @@ def api(live_service: RunningService) -> Iterator[Api]:
 def processes(live_service: RunningService) -> Processes:
     """Return a view of the live service's processes."""
     return Processes(live_service)
-
-
-@pytest.fixture(name="wait_for")
-def wait_for_fixture() -> Callable[..., Any]:
-    """Return the function that waits for an answer."""
-    return wait_for
 
 
 @pytest.fixture

@@ -8,9 +8,13 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.integration.conftest import FINAL, Api
+from tests.waiting import wait_for
+from worker.embedded.running import RunningService
+
 pytestmark = pytest.mark.integration
 
-FINAL = ("succeeded", "failed", "cancelled")
+EXPERIMENT = {"name": "mixture-population", "n_truths": 60, "sample_sizes": [100, 1000]}
 
 
 def submit(api: Any, **experiment: Any) -> str:
@@ -32,9 +36,21 @@ def data_of(api: Any, job_id: str) -> bytes:
     return answer.raise_for_status().content
 
 
-def test_two_workers_each_do_part_of_an_experiment_and_its_result_is_one(api: Any) -> None:
-    job_id = submit(api, name="mixture-population", n_truths=60, sample_sizes=[100, 1000])
-    job = api.wait(job_id, *FINAL)
+@pytest.fixture(scope="module")
+def undisturbed(live_service: RunningService) -> str:
+    """Return the id of an experiment that was let alone, and has ended."""
+    api = Api(live_service.url)
+    with api.http:
+        job_id = submit(api, **EXPERIMENT)
+        api.wait(job_id, *FINAL)
+    return job_id
+
+
+def test_two_workers_each_do_part_of_an_experiment_and_its_result_is_one(
+    api: Any, undisturbed: str
+) -> None:
+    job_id = undisturbed
+    job = api.job(job_id)
     assert (job["state"], job["error"], job["attempt"]) == ("succeeded", None, 1)
     assert job["parts"] == {
         "n_total": 6,
@@ -61,12 +77,9 @@ def test_two_workers_each_do_part_of_an_experiment_and_its_result_is_one(api: An
 
 @pytest.mark.faults
 def test_a_part_whose_process_is_killed_is_done_again_with_the_same_data(
-    api: Any, processes: Any, wait_for: Any
+    api: Any, processes: Any, undisturbed: str
 ) -> None:
-    choices = {"name": "mixture-population", "n_truths": 20, "sample_sizes": [5000]}
-    undisturbed = submit(api, **choices)
-    api.wait(undisturbed, *FINAL)
-    job_id = submit(api, **choices)
+    job_id = submit(api, **EXPERIMENT)
 
     def running() -> bool:
         return any(part["state"] == "running" for part in parts_of(api, job_id))
@@ -75,11 +88,11 @@ def test_a_part_whose_process_is_killed_is_done_again_with_the_same_data(
     os.kill(processes.busy_child(), signal.SIGKILL)
     job = api.wait(job_id, *FINAL)
     assert job["state"] == "succeeded"
-    assert sorted(part["attempt"] for part in parts_of(api, job_id)) == [1, 2]
+    assert sorted(part["attempt"] for part in parts_of(api, job_id)) == [1, 1, 1, 1, 1, 2]
     assert data_of(api, job_id) == data_of(api, undisturbed)
 
 
-def test_a_cancelled_experiment_stops_its_parts(api: Any, wait_for: Any) -> None:
+def test_a_cancelled_experiment_stops_its_parts(api: Any) -> None:
     job_id = submit(api, name="mixture-population", n_truths=200, sample_sizes=[5000])
     wait_for(lambda: parts_of(api, job_id), "the parts")
     api.cancel(job_id)
@@ -88,8 +101,10 @@ def test_a_cancelled_experiment_stops_its_parts(api: Any, wait_for: Any) -> None
     def all_ended() -> bool:
         return all(part["state"] in FINAL for part in parts_of(api, job_id))
 
-    wait_for(all_ended, "all parts to end", 5)
-    assert {part["state"] for part in parts_of(api, job_id)} <= {"cancelled", "succeeded"}
+    wait_for(all_ended, "all parts to end")
+    # Some may have ended before; the last of twenty had not begun.
+    states = {part["state"] for part in parts_of(api, job_id)}
+    assert "cancelled" in states <= {"cancelled", "succeeded"}
 
 
 def test_a_simulated_table_is_estimated_and_scored_against_another_graph(api: Any) -> None:

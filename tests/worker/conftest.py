@@ -2,7 +2,6 @@
 
 import signal
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationSpec
+from tests.waiting import wait_for
 from worker.embedded import valkey
 from worker.processes.managed import Command, ManagedProcess
 
@@ -159,10 +159,7 @@ class ValkeyServer:
         self.process.send_signal(signal.SIGCONT)
 
     def _wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + 10
-        while not valkey.answers(self.socket):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: valkey.answers(self.socket), "the server")
 
 
 @pytest.fixture

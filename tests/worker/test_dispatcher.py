@@ -22,6 +22,7 @@ from service.monitoring import presence
 from service.monitoring.broker import QUEUE_NAME
 from service.monitoring.presence import Identity
 from service.monitoring.records import ProcessKind, WorkerRecord
+from tests.waiting import PATIENCE_SECONDS, wait_for
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.queue.celery_app import create_celery
 from worker.settings import WorkerSettings
@@ -127,7 +128,7 @@ def test_a_frozen_broker_holds_the_dispatcher_for_a_bounded_time_and_submissions
     sending.start()
     add_job()
     assert sending.is_alive()  # a submission did not wait for it
-    sending.join(timeout=10)
+    sending.join(timeout=PATIENCE_SECONDS)
     assert len(errors) == 1
     valkey_server.thaw()
 
@@ -308,7 +309,7 @@ def test_the_loop_looks_after_lost_workers_and_stops_when_told_while_messages_ne
     add_job()
     loop = threading.Thread(target=dispatcher.run, args=[stopping], daemon=True)
     loop.start()
-    loop.join(timeout=10)
+    loop.join(timeout=PATIENCE_SECONDS)
     assert (loop.is_alive(), num_rounds) == (False, 3)
 
 
@@ -322,13 +323,10 @@ def test_the_loop_has_a_pulse_also_while_the_broker_is_away(
     loop = threading.Thread(target=dispatcher.run, args=[stopping])
     loop.start()
     try:
-        deadline = time.monotonic() + 10
-        while not dispatcher.pulse.is_alive():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(dispatcher.pulse.is_alive, "the loop")
     finally:
         stopping.set()
-        loop.join(timeout=10)
+        loop.join(timeout=PATIENCE_SECONDS)
 
 
 @pytest.mark.faults
@@ -343,11 +341,8 @@ def test_the_loop_goes_on_after_the_broker_was_away(
         job_id = add_job()
         time.sleep(0.5)
         valkey_server.restart_empty()
-        deadline = time.monotonic() + 10
-        while job_id not in queued_job_ids(valkey_server):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_for(lambda: job_id in queued_job_ids(valkey_server), "the message")
     finally:
         stopping.set()
-        loop.join(timeout=10)
+        loop.join(timeout=PATIENCE_SECONDS)
     assert not loop.is_alive()

@@ -7,11 +7,11 @@ import typer
 from typer.core import TyperGroup
 
 from service.http.problems import Problem, ProblemCode, ProblemError, problem_document
-from worker.cli import datasets, jobs, keys, local, other_jobs, status
+from worker.cli import datasets, jobs, keys, local, status, submission
 from worker.cli.client import ServiceProblemError, ServiceUnreachableError
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
-from worker.embedded.key_secret import KeySecretError
+from worker.embedded.serve_error import ServeError
 from worker.jobs.failures import JobFailedError
 
 _OURS = ("vnce", "vnce_engine", "service", "worker")
@@ -47,21 +47,30 @@ class Commands(TyperGroup):
             reason = str(error).rstrip(".")
             print_error(f"{reason}. Start it with `vnce serve`, or name another by --url.")
             code = ExitCode.FAILED
-        except KeySecretError as error:
+        except ServeError as error:
             print_error(str(error))
             code = ExitCode.FAILED
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] in _OURS:
                 raise
-            print_error(
-                f"This command needs the library {error.name}, which is not installed here: "
-                "pip install 'vnce[worker]'."
-            )
+            print_error(_how_to_have(error.name))
             code = ExitCode.FAILED
         except KeyboardInterrupt:
             print_error("cancelled")
             code = ExitCode.CANCELLED
         raise typer.Exit(code)
+
+
+def _how_to_have(module: str) -> str:
+    if module == "fcntl":  # not on Windows
+        return (
+            "This command runs on Linux and macOS. Here vnce is a client of a service that runs "
+            "elsewhere, named by --url."
+        )
+    return (
+        f"This command needs the library {module}, which is not installed here: "
+        "pip install 'vnce[worker]'."
+    )
 
 
 def _code_of(problem: Problem) -> ExitCode:
@@ -105,17 +114,21 @@ def _options(
 _HERE = "On this machine"
 _SERVICE = "With a running service"
 
-app.command(rich_help_panel=_HERE, epilog="Example: vnce demo --out ~/vnce-demo")(local.demo)
-app.command(
-    rich_help_panel=_HERE,
-    epilog="Example: vnce fit assays.csv --transform cbrt --na-value -999 --out result",
-)(local.fit)
-app.command(rich_help_panel=_HERE, epilog="Example: vnce serve --data ~/vnce-data --workers 2")(
-    local.serve
-)
-app.command(rich_help_panel=_HERE, epilog="Example: vnce reproduce mixture-population --quick")(
-    local.reproduce
-)
+for _panel, _command, _example in (
+    (_HERE, local.demo, "vnce demo --out ~/vnce-demo"),
+    (_HERE, local.fit, "vnce fit assays.csv --transform cbrt --na-value -999 --out result"),
+    (_HERE, local.serve, "vnce serve --data ~/vnce-data --workers 2"),
+    (_HERE, local.reproduce, "vnce reproduce mixture-population --quick"),
+    (_SERVICE, submission.submit, "vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait"),
+    (_SERVICE, submission.simulate, "vnce simulate hub --missing 0.3 --seed 1 --wait"),
+    (_SERVICE, submission.score, "vnce score job_9a3c… --truth graph.csv --wait"),
+    (_SERVICE, jobs.wait, "vnce wait job_9a3c…"),
+    (_SERVICE, jobs.get, "vnce get job_9a3c… --out result; vnce get job_9a3c… graph.csv | head"),
+    (_SERVICE, jobs.jobs, "vnce jobs --state running"),
+    (_SERVICE, status.status, "vnce status --json"),
+    (_SERVICE, jobs.cancel, "vnce cancel job_9a3c…"),
+):
+    app.command(rich_help_panel=_panel, epilog=f"Example: {_example}")(_command)
 app.add_typer(
     datasets.app,
     name="datasets",
@@ -128,21 +141,3 @@ app.add_typer(
     rich_help_panel=_SERVICE,
     help="Make, list and revoke API keys.",
 )
-app.command(
-    rich_help_panel=_SERVICE,
-    epilog="Example: vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait",
-)(jobs.submit)
-app.command(
-    rich_help_panel=_SERVICE, epilog="Example: vnce simulate hub --missing 0.3 --seed 1 --wait"
-)(other_jobs.simulate)
-app.command(
-    rich_help_panel=_SERVICE, epilog="Example: vnce score job_9a3c… --truth graph.csv --wait"
-)(other_jobs.score)
-app.command(rich_help_panel=_SERVICE, epilog="Example: vnce wait job_9a3c…")(jobs.wait)
-app.command(
-    rich_help_panel=_SERVICE,
-    epilog="Examples: vnce get job_9a3c… --out result; vnce get job_9a3c… graph.csv | head",
-)(jobs.get)
-app.command(rich_help_panel=_SERVICE, epilog="Example: vnce jobs --state running")(jobs.jobs)
-app.command(rich_help_panel=_SERVICE, epilog="Example: vnce status --json")(status.status)
-app.command(rich_help_panel=_SERVICE, epilog="Example: vnce cancel job_9a3c…")(jobs.cancel)

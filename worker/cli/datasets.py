@@ -1,18 +1,17 @@
 """`vnce datasets`: upload, list, show, delete, and the graph known to be true."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from service.commands.terminal_texts import visible
-from service.datasets.vocabulary import RequestedFormat
-from worker.cli import options
+from service.http.words import counted, visible
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect
-from worker.cli.options import DEFAULT_URL, Json, Url
-from worker.cli.printing import OUT, listing, one_a_kind, print_json
+from worker.cli.options import DEFAULT_LIMIT, DEFAULT_URL, READING, Cursor, Json, Limit, Url
+from worker.cli.printing import OUT, listing, one_a_kind, print_json, print_page, time_text
+from worker.cli.spec_options import with_options
 from worker.cli.truth_file import read_truth_file
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
@@ -21,33 +20,21 @@ DatasetId = Annotated[str, typer.Argument(metavar="DATASET", help="Identifier of
 
 
 @app.command(epilog="Example: vnce datasets upload assays.csv --na-value -999 --preview")
+@with_options(READING)
 def upload(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Table to upload.")],
     name: Annotated[str | None, typer.Option(help="Its name.", show_default="the file's")] = None,
     preview: Annotated[
         bool, typer.Option("--preview", help="Only say what would be read; store nothing.")
     ] = False,
-    format: options.Format = RequestedFormat.AUTO,
-    delimiter: options.Delimiter = None,
-    decimal: options.DecimalMark = None,
-    encoding: options.EncodingName = None,
-    skip_rows: options.SkipRows = 0,
-    units_row: options.UnitsRow = False,
-    na_values: options.NaValues = None,
     url: Url = DEFAULT_URL,
     as_json: Json = False,
+    **given: Any,
 ) -> None:
     """Upload a table (CSV, JSON, Parquet or Arrow) and say what was read from it."""
-    parameters = {
-        "name": None if preview else name or file.name,
-        "format": format,
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "encoding": encoding,
-        "skip_rows": skip_rows,
-        "units_row": units_row,
-        "na_values": na_values or None,
-    }
+    parameters = READING.document(given)
+    if not preview:
+        parameters["name"] = name or file.name
     with connect(url) as client:
         dataset = client.upload_dataset(file.read_bytes(), parameters, preview)
     if as_json:
@@ -60,21 +47,20 @@ def upload(
 
 @app.command("list", epilog="Example: vnce datasets list --limit 5")
 def list_(
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many, newest first.")] = 20,
-    cursor: Annotated[str | None, typer.Option(help="Cursor that the last page named.")] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
     url: Url = DEFAULT_URL,
     as_json: Json = False,
 ) -> None:
     """List data sets, newest first."""
     with connect(url) as client:
         page = client.datasets(limit=limit, cursor=cursor)
-    if as_json:
-        print_json(page)
-        return
-    columns = ("id", "name", "n_rows", "n_columns", "has_ground_truth", "created_at")
-    OUT.print(listing(columns, ([item[column] for column in columns] for item in page["items"])))
-    if page["next_cursor"]:
-        OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
+    columns = ("id", "name", "n_rows", "n_columns", "has_ground_truth")
+
+    def row(dataset: JsonObject) -> list[object]:
+        return [*(dataset[column] for column in columns), time_text(dataset["created_at"])]
+
+    print_page(page, (*columns, "created_at"), row, as_json=as_json)
 
 
 @app.command(epilog="Example: vnce datasets show dataset_1f2e… --json")
@@ -134,7 +120,7 @@ def truth(
 def _print_summary(summary: JsonObject) -> None:
     cells = summary["n_rows"] * summary["n_columns"]
     OUT.print(
-        f"{summary['n_rows']} rows, {summary['n_columns']} columns, "
+        f"{counted(summary['n_rows'], 'row')}, {counted(summary['n_columns'], 'column')}, "
         f"{summary['n_missing'] / cells:.1%} of the cells missing, "
         f"{summary['n_censored']} censored, {summary['n_unknown']} of unknown value.",
         highlight=False,

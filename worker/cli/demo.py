@@ -4,7 +4,6 @@ For each problem a table with holes is uploaded and the true graph attached; the
 the mean-filled table estimate the network, and both are scored against that graph.
 """
 
-import os
 import shutil
 import sys
 import time
@@ -15,15 +14,16 @@ from rich.console import Console
 from rich.table import Table
 
 from service.http.problems import Problem
-from service.results.schemas import EstimationResult, RocRead
+from service.results.schemas import RocRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
 from worker.cli.client import FINAL_STATES, Client, JsonObject
 from worker.cli.demo_problems import SEED, DemoProblem, ring_problem, sachs_problem
-from worker.cli.printing import edge_table, listing, to_json
+from worker.cli.printing import listing
 from worker.cli.progress import Show, board, show_job
-from worker.cli.result_folder import RESULT, write_files
+from worker.cli.result_folder import fetch, say_written, write_result
+from worker.cli.result_summary import print_result
 from worker.cli.truth_file import edges_document
 from worker.embedded.running import running_service
 from worker.jobs.failures import JobFailedError
@@ -37,14 +37,9 @@ ESTIMATORS: Mapping[str, JsonObject] = {
     "VNCE": {"kind": "vnce"},
     "NCE, mean-filled": {"kind": "nce", "imputation": "mean"},
 }
-# The files of the VNCE result that are written, by the names of the result's own files.
-FILES = {
-    "network.svg": "figures/network.svg",
-    "heatmap.svg": "figures/heatmap.svg",
-    "edges.csv": "graph.csv",
-    "network.graphml": "graph.graphml",
-    "precision.csv": "precision.csv",
-}
+# Beside the files of the result of VNCE: the ROC curves of both estimators, and the table.
+COMPARISON = "figures/comparison.svg"
+TABLE = "table.csv"
 
 
 def run_demo(out: Path, console: Console) -> None:
@@ -84,12 +79,17 @@ def _solve(client: Client, problem: DemoProblem, folder: Path, console: Console)
     }
     with board(console) as add:
         _follow(client, {job_id: add(name) for name, job_id in jobs.items()})
-    _report(client, jobs["VNCE"], problem, console)
-    console.print(_score_table(client, jobs))
+    results = {name: client.result(job_id) for name, job_id in jobs.items()}
+    edges = client.edges(jobs["VNCE"], limit=NUM_EDGES_SHOWN)
+    print_result(console, results["VNCE"], edges, problem.truth)
+    console.print(_score_table(results))
     console.print(problem.remark, highlight=False)
     curves = {name: _roc(client, job_id) for name, job_id in jobs.items()}
-    _write_files(client, jobs["VNCE"], curves, problem, folder)
-    console.print(f"Files in {folder}: {', '.join(sorted(os.listdir(folder)))}", highlight=False)
+    files = fetch(client, jobs["VNCE"], results["VNCE"])
+    files[COMPARISON] = roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}")
+    files[TABLE] = problem.content
+    write_result(folder, files)
+    say_written(console, folder, files)
 
 
 def _body(dataset_id: str, problem: DemoProblem, estimator: JsonObject) -> JsonObject:
@@ -129,41 +129,10 @@ def _roc(client: Client, job_id: str) -> EdgeROC:
     )
 
 
-def _report(client: Client, job_id: str, problem: DemoProblem, console: Console) -> None:
-    result = EstimationResult.model_validate(client.result(job_id))
-    edges = client.edges(job_id, limit=NUM_EDGES_SHOWN)
-    convergence = result.convergence
-    ending = "converged" if convergence.converged else "has not converged"
-    console.print(
-        f"VNCE {ending} after {convergence.n_iter} iterations. {convergence.message}",
-        highlight=False,
-    )
-    for warning in result.warnings:
-        console.print(f"warning: {warning.message}", markup=False, highlight=False)
-    console.print(edge_table(edges, problem.truth, f"The {len(edges)} strongest pairs by VNCE"))
-
-
-def _score_table(client: Client, jobs: Mapping[str, str]) -> Table:
+def _score_table(results: Mapping[str, JsonObject]) -> Table:
     """Return the AUC of every estimator under every score."""
     rows = []
-    for name, job_id in jobs.items():
-        result = EstimationResult.model_validate(client.result(job_id))
-        auc = {score.score: score.auc for score in result.scores}
+    for name, result in results.items():
+        auc = {score["score"]: score["auc"] for score in result["scores"]}
         rows.append([name, *(f"{auc[score]:.3f}" for score in SCORE_LABELS)])
     return listing(["AUC by", *SCORE_LABELS.values()], rows)
-
-
-def _write_files(
-    client: Client,
-    job_id: str,
-    curves: Mapping[str, EdgeROC],
-    problem: DemoProblem,
-    folder: Path,
-) -> None:
-    fetched = {name: client.result_file(job_id, source) for name, source in FILES.items()}
-    made = {
-        "roc.svg": roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}"),
-        RESULT: to_json(client.result(job_id)).encode(),
-        "table.csv": problem.content,
-    }
-    write_files(folder, fetched | made)

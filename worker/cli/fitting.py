@@ -18,25 +18,22 @@ from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import AnyEstimationSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
-from service.results.mixture_result import MixtureResult
 from service.results.outcome import Artefact, Outcome
-from service.results.schemas import DatasetIdentity, EstimationResult
+from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.ground_truth import pair
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
-from worker.cli.options import ModelChoices, job_document
-from worker.cli.other_summary import print_other_summary
-from worker.cli.printing import ERR, OUT, to_json
+from worker.cli.flag_names import in_flags
+from worker.cli.network_summary import NUM_TOP_EDGES
+from worker.cli.printing import ERR, OUT, print_json, to_json
 from worker.cli.progress import board
-from worker.cli.result_folder import RESULT, write_result
-from worker.cli.summary import exit_code, print_summary
+from worker.cli.result_folder import RESULT, say_written, write_result
+from worker.cli.result_summary import exit_code, print_result
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
-
-LOCAL = "local"
 
 
 def fit_file(
@@ -44,7 +41,7 @@ def fit_file(
     out: Path,
     truth: Path | None,
     reading: JsonObject,
-    choices: ModelChoices,
+    request: JsonObject,
     limits: ReadLimits,
     *,
     as_json: bool,
@@ -57,9 +54,11 @@ def fit_file(
     options = validated(pydantic.TypeAdapter(ReadOptions), reading)
     content = path.read_bytes()
     dataset = read_dataset(content, options, limits)
-    identity = DatasetIdentity(id=LOCAL, name=path.name, sha256=hashlib.sha256(content).hexdigest())
+    identity = DatasetIdentity(
+        id=request["dataset_id"], name=path.name, sha256=hashlib.sha256(content).hexdigest()
+    )
     true_edges = None if truth is None else _true_edges(truth, dataset)
-    run = _work(_job(choices), dataset, identity, true_edges)
+    run = _work(_job(request), dataset, identity, true_edges)
     with board(ERR) as add:
         show = add(path.name)
 
@@ -67,35 +66,38 @@ def fit_file(
             show(step.stage, step.fraction, step.objective)
 
         outcome = run(on_step)
-    result = outcome.document
-    assert isinstance(result, EstimationResult | MixtureResult)  # what an estimation leaves
-    document = {**result.model_dump(mode="json"), "files": _listed(outcome.artefacts)}
-    files = {artefact.name: artefact.content for artefact in outcome.artefacts}
-    write_result(out, {RESULT: to_json(document).encode(), **files})
+    document = {
+        **outcome.document.model_dump(mode="json"),
+        "files": [_described(artefact) for artefact in outcome.artefacts],
+    }
+    files = {RESULT: to_json(document).encode()}
+    files |= {artefact.name: artefact.content for artefact in outcome.artefacts}
+    write_result(out, files)
     if as_json:
-        OUT.file.write(to_json(document))
+        print_json(document)
     else:
-        _print(result, outcome, true_edges, dataset, out)
-    return exit_code(result)
+        for change in dataset.summary.changes:
+            OUT.print(f"reading: {in_flags(change.message)}", markup=False, highlight=False)
+        graph = None if true_edges is None else frozenset(pair(*edge) for edge in true_edges)
+        print_result(OUT, document, outcome.edges[:NUM_TOP_EDGES], graph)
+        say_written(OUT, out, files)
+    return exit_code(document)
 
 
-def _listed(artefacts: list[Artefact]) -> list[JsonObject]:
-    """Return what a result of the service says of its files, but for their addresses."""
-    return [
-        {
-            "name": artefact.name,
-            "media_type": artefact.media_type,
-            "size": len(artefact.content),
-            "sha256": hashlib.sha256(artefact.content).hexdigest(),
-        }
-        for artefact in artefacts
-    ]
+def _described(artefact: Artefact) -> JsonObject:
+    """Return what a result of the service says of a file, but for its address."""
+    return {
+        "name": artefact.name,
+        "media_type": artefact.media_type,
+        "size": len(artefact.content),
+        "sha256": hashlib.sha256(artefact.content).hexdigest(),
+    }
 
 
-def _job(choices: ModelChoices) -> EstimationSpec | MixtureEstimationSpec:
+def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
     adapter: pydantic.TypeAdapter[EstimationSpec | MixtureEstimationSpec]
     adapter = pydantic.TypeAdapter(AnyEstimationSpec)
-    return validated(adapter, job_document(LOCAL, choices))
+    return validated(adapter, request)
 
 
 def _work(
@@ -127,28 +129,3 @@ def _work(
 def _true_edges(path: Path, dataset: ReadDataset) -> list[list[str]]:
     graph = validated(pydantic.TypeAdapter(GroundTruthCreate), read_truth_file(path))
     return canonical_edges(graph, dataset.table.column_names)
-
-
-def _print(
-    result: EstimationResult | MixtureResult,
-    outcome: Outcome,
-    true_edges: list[list[str]] | None,
-    dataset: ReadDataset,
-    out: Path,
-) -> None:
-    for change in dataset.summary.changes:
-        OUT.print(f"reading: {change.message}", markup=False, highlight=False)
-    match result:
-        case EstimationResult():
-            truth = None if true_edges is None else frozenset(pair(*edge) for edge in true_edges)
-            print_summary(OUT, result, outcome.edges, truth)
-            shown = "graph.csv and figures/network.svg"
-        case MixtureResult():
-            print_other_summary(OUT, result.model_dump(mode="json"))
-            shown = "responsibilities.csv and figures/density.svg"
-        case _ as unknown:
-            assert_never(unknown)
-    OUT.print(
-        f"{1 + len(outcome.artefacts)} files in {out}, among them {RESULT}, {shown}.",
-        highlight=False,
-    )

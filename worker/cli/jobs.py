@@ -1,4 +1,4 @@
-"""`vnce submit`, `wait`, `get`, `jobs` and `cancel`: estimations by a running service."""
+"""`vnce wait`, `get`, `jobs` and `cancel`: the jobs of a running service."""
 
 import sys
 from pathlib import Path
@@ -7,93 +7,24 @@ from typing import Annotated
 import typer
 
 from service.http.problems import Problem
-from service.results.schemas import EstimationResult
-from worker.cli import options
 from worker.cli.client import Client, JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
-from worker.cli.options import DEFAULT_URL, Json, ModelChoices, Url, job_document
-from worker.cli.other_summary import other_exit_code, print_other_summary
+from worker.cli.network_summary import NUM_TOP_EDGES
+from worker.cli.options import DEFAULT_LIMIT, DEFAULT_URL, Cursor, Json, Limit, Url
 from worker.cli.printing import (
     ERR,
     OUT,
-    listing,
     print_json,
+    print_page,
     print_problem,
-    to_json,
+    time_text,
 )
 from worker.cli.progress import board, show_job
-from worker.cli.result_folder import RESULT, write_files, write_result
-from worker.cli.summary import NUM_TOP_EDGES, exit_code, print_summary
+from worker.cli.result_folder import RESULT, fetch, say_written, write_files, write_result
+from worker.cli.result_summary import exit_code, print_result
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]
-
-
-def submit(
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Identifier of the data set.")],
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job and sum it up.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run; submit nothing.")
-    ] = False,
-    tag: Annotated[
-        str | None, typer.Option(help="Your label to find the job by.", show_default=False)
-    ] = None,
-    variables: options.Variables = None,
-    model: options.ModelName = None,
-    model_options: options.ModelOptions = None,
-    transform: options.TransformName = None,
-    linear: options.Linear = None,
-    estimator: options.EstimatorName = options.EstimatorKind.VNCE,
-    estimator_options: options.EstimatorOptions = None,
-    preset: options.PresetName = None,
-    imputation: options.ImputationName = None,
-    penalty: options.Penalty = None,
-    penalty_kind: options.PenaltyShape = None,
-    noise_ratio: options.NoiseRatio = None,
-    noise_draws: options.NoiseDrawsName = None,
-    max_iter: options.MaxIter = None,
-    tol: options.Tolerance = None,
-    min_observed: options.MinObserved = None,
-    edge_threshold: options.EdgeThreshold = None,
-    censored: options.Censored = None,
-    seed: options.Seed = None,
-    url: Url = DEFAULT_URL,
-    as_json: Json = False,
-) -> None:
-    """Submit an estimation of an uploaded data set to the service and print its job."""
-    choices = ModelChoices(
-        variables=variables,
-        model=model,
-        model_options=model_options,
-        transform=transform,
-        linear=linear,
-        estimator=estimator,
-        options=estimator_options,
-        preset=preset,
-        imputation=imputation,
-        penalty=penalty,
-        penalty_kind=penalty_kind,
-        noise_ratio=noise_ratio,
-        noise_draws=noise_draws,
-        max_iter=max_iter,
-        tol=tol,
-        min_observed=min_observed,
-        edge_threshold=edge_threshold,
-        censored=censored,
-        seed=seed,
-    )
-    body = job_document(dataset, choices, tag)
-    with connect(url) as client:
-        if dry_run:
-            print_json(client.validate(body))
-            return
-        job = client.submit(body)
-        if wait:
-            raise typer.Exit(wait_for(client, job["id"], as_json))
-    if as_json:
-        print_json(job)
-    else:
-        OUT.print(job["id"], highlight=False)
 
 
 def wait(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
@@ -124,22 +55,19 @@ def get(
     """Fetch a job's result: its document, matrices, graph files, figures, data."""
     with connect(url) as client:
         result = client.result(job)
-        files = [file["name"] for file in result["files"]]
-        wanted = names or ([RESULT, *files] if out else [RESULT])
-        if unknown := [name for name in wanted if name not in {RESULT, *files}]:
-            known = ", ".join([RESULT, *files])
-            raise typer.BadParameter(f"this result has no {unknown[0]!r}; it has {known}")
-        contents = {
-            name: to_json(result).encode() if name == RESULT else client.result_file(job, name)
-            for name in wanted
-        }
+        known = [RESULT, *(file["name"] for file in result["files"])]
+        if unknown := [name for name in names or [] if name not in known]:
+            raise typer.BadParameter(
+                f"this result has no {unknown[0]!r}; it has {', '.join(known)}", param_hint="FILE"
+            )
+        contents = fetch(client, job, result, names or (known if out else [RESULT]))
     if out is None:
         for content in contents.values():
             sys.stdout.buffer.write(content)
         return
     write = write_files if names else write_result
     write(out, contents)
-    OUT.print(f"{len(wanted)} files in {out}: {', '.join(wanted)}", highlight=False)
+    say_written(OUT, out, contents)
 
 
 def jobs(
@@ -159,10 +87,8 @@ def jobs(
         str | None,
         typer.Option(help="Only parts of this job.", show_default="jobs that are part of no other"),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
-    cursor: Annotated[
-        str | None, typer.Option(help="Cursor that the last page named.", show_default=False)
-    ] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
     url: Url = DEFAULT_URL,
     as_json: Json = False,
 ) -> None:
@@ -176,13 +102,8 @@ def jobs(
             limit=limit,
             cursor=cursor,
         )
-    if as_json:
-        print_json(page)
-        return
     headings = ("id", "state", "done", "what", "dataset", "tag", "created")
-    OUT.print(listing(headings, (_job_row(job) for job in page["items"])))
-    if page["next_cursor"]:
-        OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
+    print_page(page, headings, _job_row, as_json=as_json)
 
 
 def cancel(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
@@ -218,16 +139,13 @@ def wait_for(client: Client, job_id: str, as_json: bool) -> ExitCode:
 
 
 def _sum_up(client: Client, job: JsonObject, as_json: bool) -> ExitCode:
-    document = client.result(job["id"])
+    result = client.result(job["id"])
     if as_json:
-        print_json(document)
-    if document["kind"] != "estimation":
-        if not as_json:
-            print_other_summary(OUT, document)
-        return other_exit_code(document)
-    result = EstimationResult.model_validate(document)
-    if not as_json:
-        print_summary(OUT, result, client.edges(job["id"], limit=NUM_TOP_EDGES))
+        print_json(result)
+    else:
+        is_network = result["kind"] == "estimation"
+        edges = client.edges(job["id"], limit=NUM_TOP_EDGES) if is_network else []
+        print_result(OUT, result, edges)
     return exit_code(result)
 
 
@@ -241,7 +159,7 @@ def _job_row(job: JsonObject) -> tuple[object, ...]:
         _about(spec),
         spec.get("dataset_id"),
         spec["tag"],
-        job["created_at"],
+        time_text(job["created_at"]),
     )
 
 

@@ -11,8 +11,8 @@ from service.http.scopes import MEANING, Scope
 from service.keys.schemas import named
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect
-from worker.cli.options import DEFAULT_URL, Json, Url
-from worker.cli.printing import ERR, OUT, listing, print_json
+from worker.cli.options import DEFAULT_LIMIT, DEFAULT_URL, Cursor, Json, Limit, Url
+from worker.cli.printing import ERR, OUT, print_json, print_page, time_text
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -82,22 +82,21 @@ def create(
 def list_(
     data: Data = None,
     tenant: Tenant = DEFAULT_TENANT,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many, newest first.")] = 20,
-    cursor: Annotated[str | None, typer.Option(help="Cursor that the last page named.")] = None,
+    limit: Limit = DEFAULT_LIMIT,
+    cursor: Cursor = None,
     url: Url = DEFAULT_URL,
     as_json: Json = False,
 ) -> None:
     """List a tenant's keys, newest first, revoked ones included."""
     with _keys(data, tenant, url) as keys:
         page = keys.keys(limit=limit, cursor=cursor)
-    if as_json:
-        print_json(page)
-        return
-    columns = ("id", "name", "prefix", "expires_at", "last_used_at", "revoked_at")
-    rows = ([*(item[c] for c in columns), ", ".join(item["scopes"])] for item in page["items"])
-    OUT.print(listing((*columns, "scopes"), rows))
-    if page["next_cursor"]:
-        OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
+    texts, times = ("id", "name", "prefix"), ("expires_at", "last_used_at", "revoked_at")
+
+    def row(key: JsonObject) -> list[object]:
+        told = [time_text(key[column]) for column in times]
+        return [*(key[column] for column in texts), *told, ", ".join(key["scopes"])]
+
+    print_page(page, (*texts, *times, "scopes"), row, as_json=as_json)
 
 
 @app.command(epilog="Example: vnce keys revoke key_1f2e… --data vnce-data")

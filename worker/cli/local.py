@@ -7,22 +7,23 @@ after the limit of threads is set, which its libraries read as they load.
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from service.datasets.options import ReadLimits
-from service.datasets.vocabulary import RequestedFormat
-from service.jobs.specs.base import MAX_SEED
+from service.http.words import counted
 from service.jobs.vocabulary import ExperimentName
 from service.settings import Settings
-from worker.cli import options
 from worker.cli.client import Client
 from worker.cli.connection import connect
-from worker.cli.exit_codes import ExitCode
-from worker.cli.options import ModelChoices
-from worker.cli.printing import ERR, OUT, print_error
+from worker.cli.options import ESTIMATION, EXPERIMENT, READING, Json, estimation_request
+from worker.cli.printing import ERR, OUT
+from worker.cli.spec_options import with_options
 from worker.processes import threads
+
+# What the data set of a fit on this machine is called where a service gives identifiers.
+LOCAL = "local"
 
 
 def serve(
@@ -51,19 +52,15 @@ def serve(
             )
         OUT.print(f"Data in {service.data_dir}; stop with Ctrl-C.", highlight=False)
 
-    try:
-        embedded.serve(
-            data,
-            host=host,
-            port=port,
-            workers=workers,
-            require_keys=require_keys,
-            on_ready=say_ready,
-            say=ERR.print,
-        )
-    except embedded.ServeError as error:
-        print_error(str(error))
-        raise typer.Exit(ExitCode.FAILED) from error
+    embedded.serve(
+        data,
+        host=host,
+        port=port,
+        workers=workers,
+        require_keys=require_keys,
+        on_ready=say_ready,
+        say=ERR.print,
+    )
 
 
 def demo(
@@ -74,15 +71,11 @@ def demo(
     """Run the main job end to end: two tables with holes, two estimators, over HTTP."""
     threads.limit(1)
     from worker.cli.demo import run_demo  # noqa: PLC0415 - NumPy, which reads the limit at import
-    from worker.embedded.running import ServeError  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
-    try:
-        run_demo(out, OUT)
-    except ServeError as error:
-        print_error(str(error))
-        raise typer.Exit(ExitCode.FAILED) from error
+    run_demo(out, OUT)
 
 
+@with_options(EXPERIMENT)
 def reproduce(
     name: Annotated[
         ExperimentName, typer.Argument(metavar="NAME", help=f"One of {', '.join(ExperimentName)}.")
@@ -90,18 +83,6 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small version, of two minutes on two cores.")
     ] = False,
-    choices: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A size of the experiment as the API takes it; repeatable. mixture-population "
-            "has n_truths and sample_sizes; graph-recovery has graphs, fractions, n_data_sets and "
-            'estimators, such as n_data_sets=20 or estimators=["vnce","pcd"].',
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of every draw.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -122,6 +103,7 @@ def reproduce(
             show_default="one is started for the purpose",
         ),
     ] = None,
+    **given: Any,
 ) -> None:
     """Reproduce an experiment of the paper: data, tables and figure.
 
@@ -132,16 +114,12 @@ def reproduce(
     from worker.cli import reproduce as runs  # noqa: PLC0415 - torch, which reads the limit at import
     from worker.embedded import running as embedded  # noqa: PLC0415 - 0.3 s for SQLAlchemy, only here
 
-    body = {
-        "kind": "experiment",
-        "experiment": {"name": name.value, **options.fields(choices, "--set")},
-        "scale": "quick" if quick else "full",
-        "seed": seed,
-    }
+    body = EXPERIMENT.document(given) | {"scale": "quick" if quick else "full"}
+    body["experiment"] = {"name": name.value, **body.get("experiment", {})}
     seconds = runs.estimate_seconds(body)
     OUT.print(
         f"{name}: about {seconds:.0f} s of CPU time, {seconds / workers / 60:.1f} min on "
-        f"{workers} cores.",
+        f"{counted(workers, 'core')}.",
         highlight=False,
     )
     folder = out or Path("vnce-reproduction") / name.value
@@ -149,15 +127,12 @@ def reproduce(
         if url is not None:
             client = stack.enter_context(connect(url))
         else:
-            try:
-                service = stack.enter_context(embedded.running_service(workers=workers))
-            except embedded.ServeError as error:
-                print_error(str(error))
-                raise typer.Exit(ExitCode.FAILED) from error
+            service = stack.enter_context(embedded.running_service(workers=workers))
             client = stack.enter_context(Client.connect(service.url))
         runs.reproduce(client, body, folder, OUT)
 
 
+@with_options(READING, ESTIMATION)
 def fit(
     file: Annotated[
         Path,
@@ -176,33 +151,8 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    format: options.Format = RequestedFormat.AUTO,
-    delimiter: options.Delimiter = None,
-    decimal: options.DecimalMark = None,
-    encoding: options.EncodingName = None,
-    skip_rows: options.SkipRows = 0,
-    units_row: options.UnitsRow = False,
-    na_values: options.NaValues = None,
-    variables: options.Variables = None,
-    model: options.ModelName = None,
-    model_options: options.ModelOptions = None,
-    transform: options.TransformName = None,
-    linear: options.Linear = None,
-    estimator: options.EstimatorName = options.EstimatorKind.VNCE,
-    estimator_options: options.EstimatorOptions = None,
-    preset: options.PresetName = None,
-    imputation: options.ImputationName = None,
-    penalty: options.Penalty = None,
-    penalty_kind: options.PenaltyShape = None,
-    noise_ratio: options.NoiseRatio = None,
-    noise_draws: options.NoiseDrawsName = None,
-    max_iter: options.MaxIter = None,
-    tol: options.Tolerance = None,
-    min_observed: options.MinObserved = None,
-    edge_threshold: options.EdgeThreshold = None,
-    censored: options.Censored = None,
-    seed: options.Seed = None,
-    as_json: options.Json = False,
+    as_json: Json = False,
+    **given: Any,
 ) -> None:
     """Fit one table here, without a service, and write every file of the result.
 
@@ -212,35 +162,6 @@ def fit(
     threads.limit(1)
     from worker.cli.fitting import fit_file  # noqa: PLC0415 - torch, which reads the limit at import
 
-    reading = {
-        "format": format,
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "encoding": encoding,
-        "skip_rows": skip_rows,
-        "units_row": units_row,
-        "na_values": na_values or [],
-    }
-    choices = ModelChoices(
-        variables=variables,
-        model=model,
-        model_options=model_options,
-        transform=transform,
-        linear=linear,
-        estimator=estimator,
-        options=estimator_options,
-        preset=preset,
-        imputation=imputation,
-        penalty=penalty,
-        penalty_kind=penalty_kind,
-        noise_ratio=noise_ratio,
-        noise_draws=noise_draws,
-        max_iter=max_iter,
-        tol=tol,
-        min_observed=min_observed,
-        edge_threshold=edge_threshold,
-        censored=censored,
-        seed=seed,
-    )
+    reading, request = READING.document(given), estimation_request(LOCAL, given)
     limits = ReadLimits.from_settings(Settings.from_environment())
-    raise typer.Exit(fit_file(file, out, truth, reading, choices, limits, as_json=as_json))
+    raise typer.Exit(fit_file(file, out, truth, reading, request, limits, as_json=as_json))

@@ -2,18 +2,20 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from service.commands.terminal_texts import visible
 from service.http.problems import Problem, ProblemItem
+from service.http.words import counted, visible
 from service.results.edges import Edge
 from worker.artefacts.ground_truth import Pair, pair
 from worker.cli.client import JsonObject
+from worker.cli.flag_names import flag_at, in_flags
 
 # Where there is no terminal nothing needs to be cut to its width.
 _WIDTH_WITHOUT_TERMINAL = 160
@@ -40,12 +42,28 @@ def print_json(document: JsonObject) -> None:
     OUT.file.write(to_json(document))
 
 
+def print_page(
+    page: JsonObject,
+    headings: Sequence[str],
+    row: Callable[[JsonObject], Sequence[object]],
+    *,
+    as_json: bool,
+) -> None:
+    """Print a page of things, a `row` each, and how to have the next one; or its document."""
+    if as_json:
+        print_json(page)
+        return
+    OUT.print(listing(headings, map(row, page["items"])))
+    if page["next_cursor"]:
+        OUT.print(f"More: --cursor {page['next_cursor']}", markup=False, highlight=False)
+
+
 def print_problem(problem: Problem) -> None:
     """Print what went wrong and where, on standard error."""
     ERR.print(f"[bold red]{escape(problem.title)}[/] ({problem.code})")
-    ERR.print(problem.detail, markup=False, highlight=False)
+    ERR.print(in_flags(problem.detail), markup=False, highlight=False)
     for item in problem.errors:
-        ERR.print(f"  • {_place(item)}{item.message}", markup=False, highlight=False)
+        ERR.print(f"  • {_place(item)}{in_flags(item.message)}", markup=False, highlight=False)
     if problem.request_id:
         ERR.print(f"[dim]request {problem.request_id}[/]", highlight=False)
 
@@ -53,6 +71,18 @@ def print_problem(problem: Problem) -> None:
 def print_error(message: str) -> None:
     """Print one line of error on standard error."""
     ERR.print("[bold red]Error:[/] " + escape(message), highlight=False)
+
+
+def print_ending(console: Console, has_converged: bool, message: str) -> None:
+    """Print how a fit ended."""
+    ending = "[green]converged[/]" if has_converged else "[bold red]not converged[/]"
+    console.print(f"{ending}: {escape(in_flags(message))}", highlight=False)
+
+
+def print_warnings(console: Console, warnings: Iterable[JsonObject]) -> None:
+    """Print the warnings of a result, a line a kind."""
+    for code, line in one_a_kind(warnings):
+        console.print(f"[yellow]warning[/] {escape(line)} \\[{code}]", highlight=False)
 
 
 def one_a_kind(remarks: Iterable[JsonObject]) -> Iterator[tuple[str, str]]:
@@ -72,7 +102,7 @@ def one_a_kind(remarks: Iterable[JsonObject]) -> Iterator[tuple[str, str]]:
             columns = dict.fromkeys(column for other in others for column in other["columns"])
             more = f"likewise {', '.join(columns)}" if columns else f"{len(others)} more like it"
             line = f"{line.rstrip('.')}; {more}."
-        yield code, line
+        yield code, in_flags(line)
 
 
 def _names(message: str, column: str) -> bool:
@@ -85,9 +115,9 @@ def _place(item: ProblemItem) -> str:
         f"row {item.row}" if item.row is not None else "",
         f"line {item.line}" if item.line is not None else "",
         f"cell {item.cell!r}" if item.cell is not None else "",
-        f"{item.count} cells" if item.count is not None else "",
-        item.pointer or "",
-        f"parameter {item.parameter}" if item.parameter is not None else "",
+        counted(item.count, "cell") if item.count is not None else "",
+        flag_at(item.pointer or ""),
+        flag_at(f"/{item.parameter}") if item.parameter is not None else "",
     ]
     place = ", ".join(part for part in parts if part)
     return f"{place}: " if place else ""
@@ -125,9 +155,16 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
     return table
 
 
+def time_text(moment: str | None) -> str:
+    """Return a time of the service to the minute, as the clocks here show it; empty for none."""
+    if moment is None:
+        return ""
+    return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+
+
 def listing(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """Return a plain table of texts; the first column, an identifier, is never cut."""
-    texts = [["" if value is None else visible(str(value)) for value in row] for row in rows]
+    """Return a plain table; the first column, an identifier, is never cut."""
+    texts = [[_cell(value) for value in row] for row in rows]
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     longest = max((len(row[0]) for row in texts), default=0)
     table.add_column(headings[0], no_wrap=True, min_width=longest)
@@ -136,3 +173,9 @@ def listing(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     for row in texts:
         table.add_row(*map(escape, row))
     return table
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))

@@ -8,10 +8,9 @@ from rich.console import Console
 from service.http.problems import Problem
 from service.jobs.specs.experiment import ExperimentSpec
 from worker.cli.client import Client, JsonObject
-from worker.cli.other_summary import print_other_summary
-from worker.cli.printing import to_json
 from worker.cli.progress import board, show_job
-from worker.cli.result_folder import RESULT, write_files
+from worker.cli.result_folder import fetch, say_written, write_files
+from worker.cli.result_summary import print_result
 from worker.cli.validation import validated
 from worker.jobs.experiment_builders import build_experiment
 from worker.jobs.failures import JobFailedError
@@ -41,10 +40,10 @@ def reproduce(client: Client, body: JsonObject, out: Path, console: Console) -> 
     if job["error"] is not None:
         raise JobFailedError(Problem.model_validate(job["error"]))
     result = client.result(job_id)
-    contents = {name: client.result_file(job_id, name) for name in _names(result)}
-    write_files(out, {RESULT: to_json(result).encode(), **contents})
-    print_other_summary(console, result)
-    console.print(f"{1 + len(contents)} files in {out}: {RESULT}, {', '.join(contents)}")
+    files = fetch(client, job_id, result)
+    write_files(out, files)
+    print_result(console, result)
+    say_written(console, out, files)
 
 
 def _follow(client: Client, job_id: str, name: str, console: Console) -> JsonObject:
@@ -54,7 +53,3 @@ def _follow(client: Client, job_id: str, name: str, console: Console) -> JsonObj
         for job in client.poll(job_id):
             show_job(show, job)
     return job
-
-
-def _names(result: JsonObject) -> list[str]:
-    return [file["name"] for file in result["files"]]

@@ -1,16 +1,15 @@
 """`vnce status`: the service at a glance, for whoever runs it."""
 
-from datetime import datetime
-
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from service.http.words import counted
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.options import DEFAULT_URL, Json, Url
-from worker.cli.printing import OUT, listing, print_json
+from worker.cli.printing import OUT, listing, print_json, time_text
 
 READY = "ready"
 REFUSING = "refusing"
@@ -55,7 +54,7 @@ def _queue_in_words(queue: JsonObject) -> str:
         words += f", {queue['expired_leases']} whose worker is lost"
     if queue["outbox"]:
         age = _duration(queue["oldest_outbox_seconds"])
-        words += f"; {queue['outbox']} messages to be sent, the oldest for {age}"
+        words += f"; {counted(queue['outbox'], 'message')} to be sent, the oldest for {age}"
     return words
 
 
@@ -81,12 +80,11 @@ def _process_table(processes: list[JsonObject]) -> Table:
 def _process_row(process: JsonObject) -> tuple[object, ...]:
     age = _duration(process["heartbeat_age_seconds"])
     memory = process["memory_bytes"]
-    started = datetime.fromisoformat(process["started_at"]).astimezone()
     return (
         f"{process['host']}:{process['pid']}",
         process["kind"],
         process["version"],
-        started.strftime("%Y-%m-%d %H:%M %Z"),
+        time_text(process["started_at"]),
         f"{age} ago" if process["is_live"] else f"LOST {age} ago",
         None if memory is None else f"{memory / _MEBIBYTE:.0f} MiB",
         process["job_id"],

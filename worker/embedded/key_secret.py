@@ -6,19 +6,16 @@ import secrets
 from pathlib import Path
 
 from service.settings import MIN_HASH_KEY_LENGTH
+from worker.embedded.serve_error import ServeError
 
 FILE = "key-secret"
-
-
-class KeySecretError(RuntimeError):
-    """Raised where the file holds no secret; the message says what to do."""
 
 
 def of_folder(data_dir: Path) -> str:
     """Return the folder's secret; make it, readable by its owner alone, if there is none.
 
     Of several processes that make it at once one does, and the others are given the same. Raises
-    `KeySecretError` for a file that is too short to be one.
+    `ServeError` for a file that is too short to be one.
     """
     file = data_dir / FILE
     # A file that was made and not written, by a process that was killed or had no room, is none.
@@ -32,7 +29,7 @@ def of_folder(data_dir: Path) -> str:
             opened.flush()
             os.fsync(descriptor)
     if len(secret) < MIN_HASH_KEY_LENGTH:
-        raise KeySecretError(
+        raise ServeError(
             f"{file} is damaged: it has fewer than {MIN_HASH_KEY_LENGTH} characters. Bring back a "
             "copy; or remove it, and make all API keys anew."
         )

@@ -22,19 +22,14 @@ from alembic.util import CommandError
 from sqlalchemy.exc import SQLAlchemyError
 
 from worker.embedded import folder_lock
-from worker.embedded.folder_lock import FolderInUseError
-from worker.embedded.key_secret import KeySecretError
 from worker.embedded.processes import EmbeddedProcesses
+from worker.embedded.serve_error import ServeError
 from worker.processes.managed import ProcessFailedError
 
 WATCH_SECONDS = 0.2
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # More than `EmbeddedProcesses.stop` may take.
 STOP_SECONDS = 30.0
-
-
-class ServeError(RuntimeError):
-    """Raised when the service cannot start or cannot go on; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ def serve(
             while not stopping.wait(WATCH_SECONDS):
                 for name in processes.restart_ended():
                     say(f"The {name} process had ended and was started again.")
-    except (FolderInUseError, KeySecretError, ProcessFailedError) as error:
+    except ProcessFailedError as error:
         raise ServeError(str(error)) from error
     except (SQLAlchemyError, CommandError) as error:
         reason = getattr(error, "orig", error)

@@ -131,7 +131,7 @@ def count_censored(variables: Sequence[str], rule: CensoredRule, cells: pa.Table
     if counts and rule is CensoredRule.REFUSE:
         raise incompatible(
             "Cells hold a limit such as <0.5 and no number, which no model uses yet. Set "
-            'censored="missing" to treat them as missing.',
+            '`censored="missing"` to treat them as missing.',
             [
                 ProblemItem(message="Cells that hold a limit.", column=name, count=count)
                 for name, count in counts.items()

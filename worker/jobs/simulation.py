@@ -99,7 +99,7 @@ def _refuse_if_nothing_can_be_learnt(names: Sequence[str], X: NDArray[np.float64
             problem_document(
                 ProblemCode.INCOMPATIBLE_MODEL,
                 "The holes leave too few cells to learn anything from; see `errors`. Ask for a "
-                "smaller missing_fraction, for more rows, or for another seed.",
+                "smaller `missing_fraction`, for more rows, or for another seed.",
                 errors=errors,
             )
         )

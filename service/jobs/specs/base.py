@@ -61,8 +61,8 @@ Tag = Annotated[
 MaxIter = Annotated[
     Annotated[int, Field(strict=True, ge=1, le=10_000)] | None,
     Field(
-        description="Most iterations of one fit, from 1 to 10000; null leaves it to the recipe. A "
-        "fit that stops here says so in its convergence status."
+        description="Most iterations of one fit, from 1 to 10000; null: the recipe's own. A fit "
+        "that stops here says so in its convergence status."
     ),
 ]
 Tolerance = Annotated[
@@ -71,8 +71,8 @@ Tolerance = Annotated[
         strict=True,
         gt=0,
         lt=1,
-        description="Scaled change of the estimates at which a fit has converged; no unit, "
-        "between 0 and 1.",
+        description="Scaled change of the estimates at which a fit has converged, between 0 and 1. "
+        "It has no unit.",
     ),
 ]
 

@@ -27,18 +27,18 @@ StepSize = Annotated[
 Strength = Annotated[
     Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None,
     Field(
-        description="Strength of the penalty (no unit; the same number means the same for 1000 "
-        "rows), or null for none. These estimators have no objective to choose it by."
+        description="Strength of the penalty; null: none. No unit, and the same number means the "
+        "same for 1000 rows. These estimators have no objective to choose it by."
     ),
 ]
 SmoothPenaltyKind = Annotated[
     Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE],
-    Field(description="Shape of the penalty; these estimators have no `l1`."),
+    Field(description="Shape of the penalty. These estimators have no `l1`."),
 ]
 GivenPenaltyKind = Annotated[
     Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE, PenaltyKind.L1],
     Field(
-        description="Shape of the penalty: `adaptive` shrinks weak interactions more than strong "
+        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
         "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
         "amount, so that weak ones are exactly zero."
     ),
@@ -46,8 +46,9 @@ GivenPenaltyKind = Annotated[
 Method = Annotated[
     LikelihoodMethod,
     Field(
-        description="`natural` needs no step size: natural gradients on persistent chains; "
-        "`stochastic` is the paper's, 80 epochs of minibatches with chains started anew."
+        description="How the likelihood is raised: `natural` gradients on persistent chains, which "
+        "need no step size, or the paper's `stochastic` ones. Those are 80 epochs of minibatches "
+        "with chains started anew."
     ),
 ]
 FillingName = Annotated[
@@ -60,8 +61,8 @@ FillingName = Annotated[
 Weight = Annotated[
     ScoreWeight,
     Field(
-        description="`square` is the original x², `capped` the bounded min(x, 1), columns scaled "
-        "to mean square 1."
+        description="Weight function: `square`, the original x², or `capped`, the bounded min(x, "
+        "1). Columns are scaled to mean square 1."
     ),
 ]
 
@@ -94,7 +95,7 @@ class ContrastiveDivergenceEstimatorSpec(SpecModel):
     persistent: bool = Field(
         True,
         strict=True,
-        description="Whether chains run on from minibatch to minibatch, or start at the data.",
+        description="Chains run on from minibatch to minibatch; else they start at the data.",
     )
     n_sweeps: int = Field(
         1, strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k."
@@ -138,9 +139,9 @@ class GaussianEmEstimatorSpec(SpecModel):
         LassoChoice | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None
     ) = Field(
         None,
-        description="Strength of the graphical lasso on the covariance that EM has found, columns "
-        "standardised; `ebic` and `cv` choose it, by the extended Bayesian information criterion "
-        "or by held-out rows; null leaves it out.",
+        description="Strength of a graphical lasso on the covariance that EM has found, or `ebic` "
+        "or `cv`; null: none. Columns are standardised; `ebic` chooses it by the extended Bayesian "
+        "information criterion, `cv` by held-out rows.",
     )
     ebic_gamma: EbicGamma = 0.5
     max_iter: MaxIter = None
@@ -165,9 +166,9 @@ class GaussianScoreMatchingEstimatorSpec(SpecModel):
         | None
     ) = Field(
         None,
-        description="Strength of a ridge on interactions (no unit; the same number means the same "
-        "for 1000 rows), columns standardised; `cv` chooses it by held-out rows; null leaves it "
-        "out.",
+        description="Strength of a ridge on interactions, or `cv`; null: none. Columns are "
+        "standardised; no unit, and the same number means the same for 1000 rows; `cv` chooses it "
+        "by held-out rows.",
     )
     max_iter: MaxIter = None
     tol: float = Field(

@@ -23,9 +23,10 @@ PenaltyStrength = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)
 Penalty = Annotated[
     PenaltyChoice | PenaltyStrength | None,
     Field(
-        description="Strength of the penalty: `auto` chooses it by `selection`, for every model, a "
-        "positive number fixes it (no unit; the same number means the same for 1000 rows), null "
-        "fits without one, which for model `gaussian` tends to maximum likelihood."
+        description="Strength of the penalty; `auto`: chosen from the data; null: no penalty. "
+        "`auto` goes by `selection`, for every model; a positive number has no unit, and the same "
+        "number means the same for 1000 rows; without a penalty model `gaussian` tends to maximum "
+        "likelihood."
     ),
 ]
 EbicGamma = Annotated[
@@ -44,8 +45,8 @@ NoiseScale = Annotated[
         strict=True,
         ge=NOISE_SCALES[0],
         le=NOISE_SCALES[1],
-        description="Factor on the spread of the noise, from 0.001 to 1000; 1: that of each "
-        "column.",
+        description="Factor on the spread of the noise; 1: that of each column. From 0.001 to "
+        "1000.",
     ),
     # Jobs of earlier releases may have asked for any positive number.
     OfRequestsOnly,
@@ -67,20 +68,24 @@ class ContrastiveSpec(SpecModel):
     penalty: Penalty = PenaltyChoice.AUTO
     penalty_kind: PenaltyKind = Field(
         PenaltyKind.AUTO,
-        description="`adaptive` shrinks weak interactions more than strong ones, `ridge` all in "
-        "proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
-        "ones are exactly zero. `auto` is `adaptive` or, where penalty is `auto` too and held-out "
-        "rows prefer it by two standard errors, `centred-ridge`; the result says which.",
+        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
+        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
+        "amount, so that weak ones are exactly zero. `auto` is `adaptive` or, where penalty is "
+        "`auto` too and held-out rows prefer it by two standard errors, `centred-ridge`; the "
+        "result says which.",
     )
     penalties: Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None = Field(
-        None, description="Strengths that `auto` chooses from; null: a grid of the engine's own."
+        None,
+        description="Strengths that penalty `auto` chooses from; null: a grid of the engine's own.",
     )
     selection: Selection = Field(
         Selection.HELD_OUT,
-        description="How `auto` chooses: `held-out`, a mean of the strengths whose objective of "
-        "held-out rows, in ten folds, is about the best; `ebic`, the graph of least extended "
-        "Bayesian information criterion; `stability`, the edges on which most half-samples agree. "
-        'The last two need penalty_kind "l1" and fit K to the graph without a penalty.',
+        description="How penalty `auto` chooses: by `held-out` rows, by `ebic`, the extended "
+        "Bayesian information criterion, or by the `stability` of edges over half-samples. "
+        "`held-out` takes a mean of the strengths whose objective of held-out rows, in ten folds, "
+        "is about the best, `ebic` the graph of the least criterion, `stability` the edges on "
+        'which most half-samples agree. The last two need penalty_kind "l1" and fit K to the graph '
+        "without a penalty.",
     )
     ebic_gamma: EbicGamma = 0.5
     n_subsamples: int = Field(
@@ -109,7 +114,8 @@ class ContrastiveSpec(SpecModel):
     noise_scale: NoiseScale = 1.0
     noise_draws: NoiseDraws = Field(
         NoiseDraws.SOBOL,
-        description="`sobol`: scrambled Sobol points, less variance; `random`: independent.",
+        description="Draws of the noise: `sobol`, scrambled Sobol points, of less variance, or "
+        "`random`, independent.",
     )
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
@@ -118,19 +124,17 @@ class ContrastiveSpec(SpecModel):
         """Raise `ValueError` unless the request chooses the penalty in one way."""
         if self.penalty is not PenaltyChoice.AUTO:
             if self.penalties is not None:
-                raise ValueError('`penalties` are what penalty "auto" chooses from.')
+                raise ValueError('`penalties` are what `penalty="auto"` chooses from.')
             if self.selection is not Selection.HELD_OUT:
-                raise ValueError(f'selection "{self.selection}" needs penalty "auto".')
+                raise ValueError(f'`selection="{self.selection}"` needs `penalty="auto"`.')
         if self.selection is not Selection.HELD_OUT and self.penalty_kind is not PenaltyKind.L1:
-            raise ValueError(
-                f'selection "{self.selection}" needs penalty_kind "l1", whose zeros make a graph.'
-            )
+            raise ValueError('"` needs `penalty_kind="l1"`, whose zeros make a graph.')
         if self.selection is Selection.STABILITY and not has_bound(
             self.inclusion_threshold, self.n_subsamples
         ):
             raise ValueError(
-                f"inclusion_threshold {self.inclusion_threshold:g} bounds no false edges with "
-                f"{self.n_subsamples} n_subsamples; take more of them."
+                f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
+                f"`n_subsamples={self.n_subsamples}`; take more of them."
             )
 
 
@@ -140,9 +144,9 @@ class VnceEstimatorSpec(ContrastiveSpec):
     kind: Literal["vnce"] = Field("vnce", description="The estimator's kind.")
     preset: Preset = Field(
         Preset.DEFAULT,
-        description="`paper` runs the paper's own recipe, for reference: 10 independent noise rows "
-        "per row of data, its own stopping rule in place of `tol`, and, where `auto` is asked for, "
-        "no linear term and no penalty.",
+        description="This project's recipe or, for reference, the `paper`'s own. That has 10 "
+        "independent noise rows per row of data, its own stopping rule in place of `tol`, and, "
+        "where `auto` is asked for, no linear term and no penalty.",
     )
 
     def check(self) -> None:
@@ -158,8 +162,8 @@ class VnceEstimatorSpec(ContrastiveSpec):
         )
         if self.noise_ratio != PAPER_NOISE_RATIO or asks_for_sobol or self.tol != DEFAULT_TOL:
             raise ValueError(
-                'Preset "paper" fixes noise_ratio = 10, noise_draws = "random" and its own '
-                'stopping rule; leave noise_ratio, noise_draws and tol out, or use "default".'
+                'Preset "paper" fixes `noise_ratio=10`, `noise_draws="random"` and its own '
+                'stopping rule; leave `noise_ratio`, `noise_draws` and `tol` out, or use "default".'
             )
         asks_for_more = (
             self.penalty_kind is PenaltyKind.L1,
@@ -168,8 +172,8 @@ class VnceEstimatorSpec(ContrastiveSpec):
         )
         if any(asks_for_more):
             raise ValueError(
-                'Preset "paper" knows no penalty_kind "l1", penalties, selection or noise_scale; '
-                'leave them out, or use "default".'
+                'Preset "paper" knows no `penalty_kind="l1"`, `penalties`, `selection` or '
+                '`noise_scale`; leave them out, or use "default".'
             )
 
 

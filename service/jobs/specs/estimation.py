@@ -30,8 +30,8 @@ from service.jobs.vocabulary import CensoredRule
 Censored = Annotated[
     CensoredRule,
     Field(
-        description="Cells such as `<0.5` or `ND`: `refuse` answers 422 with their counts; "
-        "`missing` treats them as missing, which biases the estimates, and warns in the result."
+        description="Cells such as `<0.5` or `ND`: `refuse` the table, or treat them as `missing`, "
+        "which biases the estimates. The refusal (422) has their counts, the result a warning."
     ),
 ]
 
@@ -57,19 +57,21 @@ class EstimationSpec(SpecModel):
         Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
         | None,
         Field(
-            description="Names of the columns to use, in any order (the data set's is kept), or "
-            "null for all. Compared as names are stored: in Unicode NFC, trimmed. A job shows "
-            "those it uses, in the data set's order and spelling."
+            description="Names of the columns to use, in any order (the data set's is kept); null: "
+            "all. Compared as names are stored: in Unicode NFC, trimmed. A job shows those it "
+            "uses, in the data set's order and spelling."
         ),
     ] = None
     model: ModelSpec = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=TruncatedGaussianModelSpec,
-        description="What is assumed about the data; left out: `truncated-gaussian`, as it is.",
+        description="What is assumed: a network of non-negative columns, `truncated-gaussian`, or "
+        "of any, `gaussian`; left out: `truncated-gaussian`.",
     )
     estimator: EstimatorSpec = Field(
         default_factory=VnceEstimatorSpec,
-        description="How the model is fitted; left out: `vnce`, as it is.",
+        description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
+        "comparator; left out: `vnce`.",
     )
     min_observed: Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None = Field(
         None,
@@ -81,8 +83,8 @@ class EstimationSpec(SpecModel):
         strict=True,
         ge=0,
         le=1,
-        description="A pair is displayed as selected when its absolute partial correlation, from "
-        "0 to 1, is at least this. A display rule, not a test.",
+        description="Least absolute partial correlation, from 0 to 1, of a pair that is displayed "
+        "as selected. A display rule, not a test.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: Seed = DEFAULT_SEED

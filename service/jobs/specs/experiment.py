@@ -30,11 +30,15 @@ Distinct = AfterValidator(_without_repeats)
 
 Graphs = Annotated[
     Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
-    Field(description="Graphs to draw from; null: the scale's."),
+    Field(
+        description="Graphs to draw from; null: the paper's, or fewer where the scale is `quick`."
+    ),
 ]
 Estimators = Annotated[
     Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50), Distinct] | None,
-    Field(description="Estimators compared; null: the scale's."),
+    Field(
+        description="Estimators compared; null: the paper's, or fewer where the scale is `quick`."
+    ),
 ]
 
 
@@ -57,7 +61,9 @@ class MixturePopulationSpec(SpecModel):
         "mixture-population", description="The experiment's name."
     )
     n_truths: Count | None = Field(
-        None, description="True values drawn from [2, 6]; null: the scale's."
+        None,
+        description="True values drawn from [2, 6]; null: the paper's, or fewer "
+        "where the scale is `quick`.",
     )
     sample_sizes: (
         Annotated[
@@ -66,7 +72,11 @@ class MixturePopulationSpec(SpecModel):
             Distinct,
         ]
         | None
-    ) = Field(None, description="Sample sizes, from 10 to 1000000; null: the scale's.")
+    ) = Field(
+        None,
+        description="Sample sizes, from 10 to 1000000; null: the paper's, or fewer where the "
+        "scale is `quick`.",
+    )
 
 
 class GraphRecoverySpec(SpecModel):
@@ -81,9 +91,15 @@ class GraphRecoverySpec(SpecModel):
             Distinct,
         ]
         | None
-    ) = Field(None, description="Shares of missing cells, from 0 to below 1; null: the scale's.")
+    ) = Field(
+        None,
+        description="Shares of missing cells, from 0 to below 1; null: the paper's, or fewer "
+        "where the scale is `quick`.",
+    )
     n_data_sets: Annotated[int, Field(strict=True, ge=1, le=1_000)] | None = Field(
-        None, description="Data sets of each graph; null: the scale's."
+        None,
+        description="Data sets of each graph; null: the paper's, or fewer where the scale is "
+        "`quick`.",
     )
     estimators: Estimators = None
 

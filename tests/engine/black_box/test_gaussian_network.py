@@ -286,7 +286,6 @@ def test_as_many_parameters_as_rows_need_a_penalty() -> None:
     assert GaussianVNCE(penalty=1.0, random_state=0).fit(X).converged_
 
 
-@pytest.mark.slow
 @parametrize_with_checks([GaussianVNCE(penalty=1.0, random_state=0)])
 def test_it_passes_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -59,7 +59,7 @@ def test_samples_have_the_moments_of_the_model() -> None:
     assert torch.corrcoef(torch.stack([z.prod(dim=1), x[:, 0]]))[0, 1] > 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_vnce_comes_near_vi_where_noise_is_good_or_plentiful_and_not_where_it_is_bad() -> None:
     # Theorem 1: the divergence that VNCE lowers tends to VI's as the class probability falls.
     experiment = PosteriorToy(num_rows=3000, num_epochs=50, step_size=3e-3, grid=(3.0, 3))

@@ -12,14 +12,18 @@ def true_precision():
     return PRECISION.copy()
 
 
-@pytest.fixture
+@pytest.fixture(scope="package")
 def complete_table():
-    return sample_truncated_gaussian(PRECISION, 4_000, np.random.default_rng(5))
+    X = sample_truncated_gaussian(PRECISION, 4_000, np.random.default_rng(5))
+    X.flags.writeable = False
+    return X
 
 
-@pytest.fixture
+@pytest.fixture(scope="package")
 def table_with_holes(complete_table):
-    return mask_completely_at_random(complete_table, 0.2, np.random.default_rng(6))
+    X = mask_completely_at_random(complete_table, 0.2, np.random.default_rng(6))
+    X.flags.writeable = False
+    return X
 
 
 @pytest.fixture

@@ -25,58 +25,67 @@ QUICK = {
 }
 
 
-@pytest.fixture(params=list(QUICK))
+@pytest.fixture(scope="module", params=list(QUICK))
 def make(request):
     return QUICK[request.param]
 
 
-def test_the_same_seed_gives_the_same_symmetric_k(make, table_with_holes):
-    few = table_with_holes[:300]
-    first, second = make().fit(few), make().fit(few)
-
-    assert (first.precision_ == second.precision_).all()
-    assert (first.precision_ == first.precision_.T).all()
-    assert (np.diag(first.precision_) > 0).all()
+@pytest.fixture(scope="module")
+def few(table_with_holes):
+    return table_with_holes[:300]
 
 
-def test_a_path_of_gradients_says_that_it_is_none_of_an_objective(make, table_with_holes):
-    model = make().fit(table_with_holes[:300])
-
-    has_no_objective = isinstance(model, TruncatedGaussianMLE | TruncatedGaussianCD)
-    assert ("squared gradient" in model.objective_name_) == has_no_objective
-    assert min(model.objective_path_) >= 0 or not has_no_objective
+@pytest.fixture(scope="module")
+def fractions():
+    """Return what the fit of the moment has reported of its progress."""
+    return []
 
 
-def test_units_do_not_matter(make, table_with_holes):
-    few = table_with_holes[:300]
+@pytest.fixture(scope="module")
+def fitted(make, few, fractions):
+    fractions.clear()
+    return make().fit(few, on_step=lambda step: fractions.append(step.fraction))
+
+
+def test_the_same_seed_gives_the_same_symmetric_k(make, fitted, few):
+    again = make().fit(few)
+
+    assert (again.precision_ == fitted.precision_).all()
+    assert (fitted.precision_ == fitted.precision_.T).all()
+    assert (np.diag(fitted.precision_) > 0).all()
+
+
+def test_a_path_of_gradients_says_that_it_is_none_of_an_objective(fitted):
+    has_no_objective = isinstance(fitted, TruncatedGaussianMLE | TruncatedGaussianCD)
+    assert ("squared gradient" in fitted.objective_name_) == has_no_objective
+    assert min(fitted.objective_path_) >= 0 or not has_no_objective
+
+
+def test_units_do_not_matter(make, fitted, few):
     units = np.array([1e-4, 8.0, 1e3])
-    model, scaled = make().fit(few), make().fit(few * units)
+    scaled = make().fit(few * units)
 
     back = scaled.precision_ * np.outer(units, units)
     # Rounding differs, and chains that differ by it part ways in no draw but at a step's halving.
-    assert back == pytest.approx(model.precision_, rel=1e-3, abs=1e-3)
+    assert back == pytest.approx(fitted.precision_, rel=1e-3, abs=1e-3)
 
 
-def test_a_fit_can_be_cancelled(make, table_with_holes):
-    model = make().fit(table_with_holes[:300], on_step=lambda step: step.iteration >= 2)
+def test_a_fit_can_be_cancelled(make, few):
+    model = make().fit(few, on_step=lambda step: step.iteration >= 2)
 
     assert model.status_ is FitStatus.CANCELLED
     assert "cancelled" in model.message_
     assert np.isfinite(model.precision_).all()
 
 
-def test_fractions_rise_to_at_most_one(make, table_with_holes):
-    fractions = []
-    make().fit(table_with_holes[:300], on_step=lambda step: fractions.append(step.fraction))
-
+def test_fractions_rise_to_at_most_one(fitted, fractions):
     assert fractions
     assert (np.diff(fractions) >= 0).all()
     assert fractions[-1] <= 1
 
 
-def test_imputation_fills_missing_cells_only(make, table_with_holes):
-    few = table_with_holes[:300]
-    filled = make().fit(few).impute(few)
+def test_imputation_fills_missing_cells_only(fitted, few):
+    filled = fitted.impute(few)
 
     observed = ~np.isnan(few)
     assert (filled[observed] == few[observed]).all()
@@ -123,7 +132,7 @@ def test_imputations_that_never_settle_are_reported_and_do_not_explode(
     estimator, nearly_functional_table
 ):
     # No finite number of rounds brings a random mean to rest at 1e-9.
-    model = estimator(max_iter=25, tol=1e-9, random_state=0).fit(nearly_functional_table)
+    model = estimator(max_iter=8, tol=1e-9, random_state=0).fit(nearly_functional_table)
 
     assert model.status_ is FitStatus.MAX_ITERATIONS
     assert "column_change_" in model.message_

@@ -155,7 +155,7 @@ def test_missing_cells_are_filled_by_their_conditional_mean():
     assert filled[row, m] == pytest.approx(fitted.mean_[m] + shift, rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_star_of_which_most_cells_are_missing_is_ranked_better_than_by_likelihood():
     d, areas = 20, []
     K = np.eye(d)

@@ -89,7 +89,7 @@ def test_the_papers_model_keeps_h_at_zero_and_its_very_estimates(estimator, shar
     assert (chosen.precision_ == told.precision_).all()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_the_papers_model_keeps_h_at_zero_nearly_always(share):
     num_tables, num_free = 30, 0

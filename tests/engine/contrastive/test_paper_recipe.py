@@ -35,7 +35,7 @@ def incomplete():
     return simulate(4, 200, 0.3)[1]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_papers_recipe_ranks_the_edges_of_a_ring_at_30_percent_missing():
     precision, observations = simulate(20, 1000, 0.3)
     result = fit(observations)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
@@ -34,7 +34,6 @@ def assert_coherent(model: TruncatedGaussianVNCE | TruncatedGaussianNCE) -> None
         )
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**16),
     n=st.integers(12, 40),

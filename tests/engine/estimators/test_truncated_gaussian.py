@@ -35,7 +35,6 @@ def table(n: int = 120, d: int = 4, fraction: float = 0.2, seed: int = 5) -> np.
     return mask_completely_at_random(X, fraction, rng)
 
 
-@pytest.mark.slow
 @parametrize_with_checks([TruncatedGaussianVNCE(**CHECKED), TruncatedGaussianNCE(**CHECKED)])
 def test_they_pass_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)

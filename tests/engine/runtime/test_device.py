@@ -50,8 +50,14 @@ def observations(lowest: float = 0.0) -> Observations:
     return Observations.from_array(X)
 
 
-@pytest.mark.slow  # pretending takes time
-@pytest.mark.parametrize("name", OPTIONS)
+# Pretending takes time: ten times that of the CPU itself.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.release if name == "all chosen" else pytest.mark.slow)
+        for name in OPTIONS
+    ],
+)
 def test_a_fit_is_the_same_on_another_device(name: str, device: Any) -> None:
     here = fit(observations(), OPTIONS[name], seed=0)
     there = fit(observations(), replace(OPTIONS[name], device=device), seed=0)

@@ -99,7 +99,7 @@ def test_a_grid_without_a_graph_small_enough_is_refused() -> None:
         ).fit(X)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_twice_the_gain_of_a_needless_edge_is_chi_squared() -> None:
     """At any nu, n J is a log likelihood for all but c: 2 n (J_1 - J_0) has mean 1, variance 2.
 

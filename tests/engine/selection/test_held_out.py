@@ -222,7 +222,7 @@ def test_an_infinite_objective_is_certainly_worse() -> None:
     assert gain > 1e9 * error
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("seed", [4, 5, 6])
 def test_a_path_goes_on_beyond_a_small_fall_to_where_strong_dependence_comes_in(seed: int) -> None:
     # A fall of 1.7 standard errors ended it: sepal length and petal width had +.4 instead of -.3.

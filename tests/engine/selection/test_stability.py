@@ -162,7 +162,7 @@ def test_half_samples_that_fail_are_counted_by_cause_and_the_others_used(
 def test_too_many_failures_leave_no_inclusion_but_a_reason_and_a_result() -> None:
     X = np.ones((16, 3))
     X[:2] = [[0.5, 0.4, 0.3], [2.0, 3.0, 4.0]]  # of a pair of halves one at most has both
-    model = TruncatedGaussianVNCE(**few_choices(n_subsamples=10)).fit(X)
+    model = TruncatedGaussianVNCE(**few_choices(n_subsamples=10, penalties=[0.3, 0.1])).fit(X)
     found = model.stability_
     assert found is not None
     # A half with one of the two rows has two values of every column, and one of a pair with both
@@ -178,7 +178,7 @@ def test_a_column_that_hardly_varies_costs_other_pairs_no_half_sample() -> None:
     X = sample_truncated_gaussian(ring_precision(5, rng), 300, rng)
     rare = np.column_stack([X, np.ones(300)])
     rare[:1, 5] = 3.0  # in one half of each pair
-    choices = few_choices(n_subsamples=20, min_observed=None, noise_ratio=3)
+    choices = few_choices(n_subsamples=20, min_observed=None, noise_ratio=3, penalties=[0.3, 0.1])
     model = TruncatedGaussianVNCE(**choices).fit(rare)
     found, alone = model.stability_, TruncatedGaussianVNCE(**choices).fit(X).stability_
     assert found is not None
@@ -202,7 +202,7 @@ def test_pairs_that_too_few_half_samples_say_something_of_have_no_inclusion(
     X = sample_truncated_gaussian(ring_precision(4, rng), 200, rng)
     X = np.column_stack([X[:, :2], np.ones(200), X[:, 2:]])
     X[0, 2] = 3.0  # in one half of each pair
-    choices = few_choices(n_subsamples=20, noise_ratio=3)
+    choices = few_choices(n_subsamples=20, noise_ratio=3, penalties=[0.3, 0.1])
     monkeypatch.setattr(stability, "SMALLEST_SHARE_OK", 0.6)
     if estimator is GaussianVNCE:
         del choices["linear"]

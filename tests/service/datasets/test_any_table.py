@@ -8,7 +8,7 @@ import unicodedata
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.datasets.options import ReadLimits, ReadOptions
@@ -72,7 +72,6 @@ def _columns(names: list[str], rows: Rows) -> dict[str, list[float | None]]:
     return {_folded(name): list(column) for name, column in zip(names, columns, strict=True)}
 
 
-@settings(deadline=None)
 @given(
     table=tables(),
     draw=st.data(),
@@ -93,7 +92,6 @@ def test_any_table_in_any_declared_dialect_reads_back(
     assert dataset.summary.n_missing == sum(cell is None for row in rows for cell in row)
 
 
-@settings(deadline=None)
 @given(
     table=tables(),
     draw=st.data(),
@@ -110,7 +108,6 @@ def test_an_undeclared_dialect_is_found_or_asked_for(table, draw, delimiter, dec
         assert outcome.table.to_pydict() == _columns(names, rows)
 
 
-@settings(deadline=None)
 @given(table=tables())
 def test_any_table_reads_back_from_json_parquet_and_arrow(table):
     names, rows = table
@@ -143,7 +140,6 @@ SEEDS = [
 ]
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     seed=st.sampled_from(SEEDS),
     edits=st.lists(
@@ -167,7 +163,6 @@ def test_damaged_bytes_give_a_table_or_a_problem(seed, edits):
         assert outcome.table.num_rows == summary.n_rows
 
 
-@settings(deadline=None, max_examples=200)
 @given(content=st.binary(max_size=60) | st.text(max_size=40).map(str.encode))
 @pytest.mark.parametrize("name", ["auto", "csv", "json", "parquet", "arrow"])
 def test_arbitrary_bytes_give_a_table_or_a_problem(name, content):

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.datasets.downloads import content_disposition
@@ -22,7 +22,6 @@ HOSTILE = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=300)
 @given(name=NAMES | HOSTILE.map("".join), dataset_format=st.sampled_from(DatasetFormat))
 @example(name="invoice\u202evsc.exe", dataset_format=DatasetFormat.CSV)
 @example(name='a"; filename="b\r\nSet-Cookie: x=1', dataset_format=DatasetFormat.JSON)

@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -21,6 +20,7 @@ from service.datasets.reader_pool import Readers, ReadUpload
 from service.datasets.reader_protocol import ReaderBounds, ReadRequest
 from service.http.problems import ProblemError
 from service.settings import Settings
+from tests.waiting import wait_for
 
 TABLE = b"a,b\n1,2\n<3,\n"
 BOUNDS = ReaderBounds(memory_bytes=2**29, seconds=60)
@@ -84,14 +84,6 @@ def _started(process: int) -> int:
 def _status(process: int) -> list[str]:
     """Return what the kernel tells of a process, from its state on."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        time.sleep(0.02)
-    pytest.fail("it did not happen within 20 seconds")
 
 
 @pytest.mark.parametrize("content", [TABLE, TABLE + b"5,6\n" * 1000], ids=["memory", "disk"])

@@ -40,11 +40,7 @@ ALMOST = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=4).map(
     lambda changes: {"kind": "estimation", "dataset_id": "ds_x", **changes}
 )
 # The fixture's database is the same for every example; none of them stores anything.
-MANY = hypothesis_settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+SHARED = hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -64,7 +60,7 @@ def assert_is_well_answered(answer: Any) -> None:
         assert answer.json()["status"] == answer.status_code
 
 
-@MANY
+@SHARED
 @given(body=ALMOST | JSON, path=st.sampled_from(["/v1/jobs", "/v1/jobs:validate"]))
 def test_any_json_is_well_answered(client: TestClient, body: Any, path: str) -> None:
     # Python's JSON has NaN and infinity, which a client may send though they are not allowed.
@@ -74,7 +70,7 @@ def test_any_json_is_well_answered(client: TestClient, body: Any, path: str) -> 
     assert answer.status_code >= 400
 
 
-@MANY
+@SHARED
 @given(data=st.data(), path=st.sampled_from(PATHS))
 def test_any_query_is_well_answered(client: TestClient, data: st.DataObject, path: str) -> None:
     for name in ("job_id", "dataset_id", "name"):
@@ -84,7 +80,7 @@ def test_any_query_is_well_answered(client: TestClient, data: st.DataObject, pat
     assert_is_well_answered(client.get(path, params=query, headers=headers))
 
 
-@MANY
+@SHARED
 @given(content=st.binary(max_size=200), media_type=st.sampled_from(["application/json", "x/y", ""]))
 def test_any_bytes_are_well_answered(client: TestClient, content: bytes, media_type: str) -> None:
     answer = client.post("/v1/jobs", content=content, headers={"Content-Type": media_type})

@@ -199,10 +199,10 @@ def test_dropping_incomplete_rows_needs_complete_ones() -> None:
 @pytest.mark.parametrize(
     ("kind", "helps"),
     [
-        ("mle", "set penalty to 1,"),
-        ("contrastive-divergence", "set penalty to 1,"),
-        ("pseudo-likelihood", "set penalty to 1,"),
-        ("score-matching", 'penalty_kind to "ridge"'),
+        ("mle", "set `penalty` to 1,"),
+        ("contrastive-divergence", "set `penalty` to 1,"),
+        ("pseudo-likelihood", "set `penalty` to 1,"),
+        ("score-matching", '`penalty_kind="ridge"`'),
         ("gaussian-em", '"ebic", "cv"'),
         ("gaussian-score-matching", '"cv" or 1'),
     ],

@@ -16,6 +16,7 @@ from service.jobs import events, leases, lifecycle, repository, watch
 from service.jobs.leases import Progress
 from service.keys import lifecycle as lifecycle_of_keys
 from service.keys.records import ApiKeyRecord
+from tests.waiting import PATIENCE_SECONDS
 
 AddJob = Callable[..., str]
 
@@ -94,7 +95,7 @@ def test_stream_ends_with_the_key_that_opened_it(
             session.execute(update(ApiKeyRecord).values(**ending))
         return [chunk async for chunk in stream if chunk != events.KEEP_ALIVE]
 
-    assert asyncio.run(asyncio.wait_for(watch(), 10)) == []
+    assert asyncio.run(asyncio.wait_for(watch(), PATIENCE_SECONDS)) == []
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -5,7 +5,6 @@ locks of two transactions cannot form a circle. PostgreSQL alone locks rows.
 """
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
 from service.results.outcome import Artefact, Outcome
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = [
     pytest.mark.integration,
@@ -33,7 +33,6 @@ pytestmark = [
 
 AddJob = Callable[..., str]
 Write = Callable[[Session], object]
-SECONDS = 30
 
 CHOICES = {"experiment": {"name": "mixture-em"}, "scale": "quick", "seed": 1, "tag": None}
 EXPERIMENT = ExperimentSpec.model_validate({"kind": "experiment", **CHOICES})
@@ -86,11 +85,8 @@ class Waiting:
         thread = ThreadPoolExecutor(1)
         self._written = thread.submit(self._run, database, write)
         thread.shutdown(wait=False)
-        assert self._has_begun.wait(SECONDS)
-        deadline = time.monotonic() + SECONDS
-        while not self._waits(database):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        assert self._has_begun.wait(PATIENCE_SECONDS)
+        wait_for(lambda: self._waits(database), "the lock")
 
     def _run(self, database: Database, write: Write) -> None:
         with database.transaction() as session:
@@ -105,7 +101,7 @@ class Waiting:
 
     def finish(self) -> None:
         """Wait for its end, now that nothing is in its way; raise what it raised."""
-        self._written.result(SECONDS)
+        self._written.result(PATIENCE_SECONDS)
 
 
 @contextmanager

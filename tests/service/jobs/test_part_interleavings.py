@@ -171,4 +171,6 @@ class FamilyMachine(RuleBasedStateMachine):
 
 
 TestFamilyInterleavings = FamilyMachine.TestCase
-TestFamilyInterleavings.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestFamilyInterleavings.settings = settings(
+    max_examples=settings().max_examples // 2, stateful_step_count=20
+)

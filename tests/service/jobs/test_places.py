@@ -11,6 +11,7 @@ from service.db.database import Database
 from service.jobs import leases, outbox, places, queue, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState, OutboxRecord
+from tests.waiting import PATIENCE_SECONDS
 
 AddJob = Callable[..., str]
 LEASE = 30.0
@@ -162,7 +163,7 @@ def test_two_dispatchers_at_once_send_no_more_messages_than_there_are_places(
             # It waits to count until the first has told what it takes.
             with pytest.raises(TimeoutError):
                 second.result(timeout=0.2)
-        assert second.result(timeout=10) == []
+        assert second.result(timeout=PATIENCE_SECONDS) == []
     assert [message.job_id for message in first] == jobs[:2]
 
 

@@ -14,7 +14,10 @@ STABILITY = {"selection": "stability", "penalty_kind": "l1"}
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"n_subsamples": 2}, "inclusion_threshold 0.75 bounds no false edges with 2 n_subsamples"),
+        (
+            {"n_subsamples": 2},
+            "`inclusion_threshold=0.75` bounds no false edges with `n_subsamples=2`",
+        ),
         ({"n_subsamples": 4, "inclusion_threshold": 0.6}, "take more of them"),
     ],
 )

@@ -19,6 +19,7 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.simulation import SimulationSpec
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import SimulatedGraph
+from tests.waiting import PATIENCE_SECONDS
 
 AddDataset = Callable[..., str]
 TABLE = "a,b,c\n" + "\n".join(f"{1 + row},{5 + row % 3},{2 + row % 5}" for row in range(20))
@@ -198,7 +199,7 @@ def test_of_two_submissions_that_both_found_no_job_one_makes_it(
     # SQLite's writers come one by one, and the second finds the first one's job.
     database = Database(postgres_url).of(DEFAULT_TENANT)
     bodies = [SimulationSpec(graph=SimulatedGraph.RING, seed=number) for number in (7, seed)]
-    plan, both = planning.plan, threading.Barrier(2, timeout=10)
+    plan, both = planning.plan, threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     def plan_with_the_other(*arguments: Any) -> Any:
         both.wait()

@@ -15,6 +15,7 @@ from service.monitoring import presence
 from service.monitoring.presence import Identity
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -35,7 +36,10 @@ def test_a_process_whose_threads_all_wait_is_alive(client: TestClient, database:
             submissions = [pool.submit(client.post, "/v1/jobs", json=job) for _ in range(THREADS)]
             assert not wait(submissions, timeout=1).done
             for path in ("/livez", "/v1/version"):
-                assert pool.submit(client.get, path).result(timeout=10).status_code == 200
+                assert (
+                    pool.submit(client.get, path).result(timeout=PATIENCE_SECONDS).status_code
+                    == 200
+                )
         assert {submission.result().status_code for submission in submissions} == {202}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from worker.cli.options import EstimatorKind, ModelChoices, job_document
+from worker.cli.options import ESTIMATION, estimation_request
 
 Vnce = Callable[..., Result]
 COMMANDS = ["demo", "fit", "serve", "reproduce", "submit", "simulate", "score", "wait", "get"]
@@ -16,9 +16,8 @@ KEY_COMMANDS = ["create", "list", "revoke"]
 DATASET_COMMANDS = ["upload", "list", "show", "delete", "truth"]
 
 
-def choices(**chosen: object) -> ModelChoices:
-    unchosen = dict.fromkeys(ModelChoices.__dataclass_fields__)
-    return ModelChoices(**{**unchosen, "estimator": EstimatorKind.VNCE, **chosen})
+def given(**chosen: object) -> dict[str, object]:
+    return {**dict.fromkeys(option.name for option in ESTIMATION.options), **chosen}
 
 
 def test_help_lists_every_command(vnce: Vnce) -> None:
@@ -47,15 +46,39 @@ def test_the_version_is_that_of_the_package(vnce: Vnce) -> None:
 
 def test_help_loads_neither_torch_nor_matplotlib_nor_a_server() -> None:
     code = "import sys, worker.cli; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     loaded = set(done.stdout.split())
-    assert not loaded & {"torch", "matplotlib", "celery", "fastapi", "sqlalchemy", "sklearn"}
+    absent = {"torch", "numpy", "matplotlib", "celery", "fastapi", "sqlalchemy", "sklearn"}
+    assert not loaded & absent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["--help"], 0, "Exit status"),
+        (["jobs", "--url", "http://127.0.0.1:9"], 1, "No service answers"),
+        (["serve"], 1, "runs on Linux and macOS"),
+    ],
+)
+def test_a_client_needs_nothing_that_windows_lacks(
+    arguments: list[str], status: int, told: str
+) -> None:
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('fcntl', 'resource', 'pwd', 'grp')));"
+        "from worker.cli import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert told in done.stdout + done.stderr
 
 
 def test_what_was_not_chosen_is_left_to_the_service() -> None:
-    assert job_document("dataset_1", choices()) == {
+    assert estimation_request("dataset_1", given()) == {
         "kind": "estimation",
         "dataset_id": "dataset_1",
         "model": {"kind": "truncated-gaussian"},
@@ -63,15 +86,11 @@ def test_what_was_not_chosen_is_left_to_the_service() -> None:
     }
 
 
-@pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("none", None), ("0.5", 0.5)])
-def test_a_penalty_is_auto_none_or_a_number(text: str, value: object) -> None:
-    assert job_document("d", choices(penalty=text))["estimator"]["penalty"] == value
-
-
-def test_a_penalty_of_another_word_is_misuse(vnce: Vnce) -> None:
-    result = vnce("submit", "dataset_1", "--penalty", "much")
-    assert result.exit_code == 2
-    assert "auto, none or a number" in result.output
+@pytest.mark.parametrize(
+    ("estimator", "model"), [("gaussian-em", "gaussian"), ("mle", "truncated-gaussian")]
+)
+def test_an_estimator_is_of_the_model_that_it_needs(estimator: str, model: str) -> None:
+    assert estimation_request("d", given(estimator=estimator))["model"] == {"kind": model}
 
 
 def test_an_unknown_option_is_misuse(vnce: Vnce) -> None:

@@ -79,7 +79,7 @@ def test_a_fit_that_did_not_converge_ends_with_3_and_its_result(
     done = vnce("fit", table, "--out", tmp_path / "r", "--max-iter", "1", *QUICK)
     assert done.exit_code == 3
     assert "not converged" in done.output
-    assert "max_iter" in done.output
+    assert "--max-iter" in done.output
     assert (tmp_path / "r" / "result.json").exists()
 
 
@@ -89,10 +89,16 @@ def test_a_fit_that_did_not_converge_ends_with_3_and_its_result(
         ("a,b\n1,2\n3,oops\n", [], "'oops'"),
         ("a,b\n", [], "no rows"),
         ("a,b\n" + "1,2\n" * 20, [], "column 'a'"),
+        ("a,b\nmm,mg\n" + "1,2\n" * 20, [], "Set --units-row to keep"),
+        ("a,b\n" + "".join(f"{i},{i % 3 - 1}\n" for i in range(20)), [], "again with --na-value"),
         ("a,b\n" + "".join(f"{i},{-i}\n" for i in range(20)), [], "column 'b', 19 cells"),
         ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--variable", "c"], "'c'"),
-        ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--tol", "2"], "/estimator/tol"),
-        ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--delimiter", "x"], "delimiter"),
+        ("a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)), ["--tol", "2"], "• --tol:"),
+        (
+            "a,b\n" + "".join(f"{i},{i % 7}\n" for i in range(20)),
+            ["--delimiter", "x"],
+            "--delimiter:",
+        ),
         ("a,b\n" + "".join(f"<0.5,{i}\n{i},2\n" for i in range(20)), [], "column 'a', 20 cells"),
     ],
 )
@@ -130,7 +136,7 @@ def test_a_preset_does_not_go_with_nce(vnce: Vnce, table: Path, tmp_path: Path) 
     options = ("--estimator", "nce", "--preset", "paper")
     done = vnce("fit", table, "--out", tmp_path / "r", *options, *QUICK)
     assert done.exit_code == 2
-    assert "/estimator/preset" in done.output
+    assert "• --preset:" in done.output
 
 
 def test_censored_cells_can_be_taken_for_missing(vnce: Vnce, tmp_path: Path) -> None:
@@ -182,13 +188,12 @@ def test_penguins_are_fitted_as_they_come(vnce: Vnce, tmp_path: Path) -> None:
     assert np.sign(strongest[2]["partial_correlation"]) == np.sign(plain[i, j])
 
 
-@pytest.mark.slow
 def test_masked_wines_are_imputed_and_nothing_else_changes(vnce: Vnce, tmp_path: Path) -> None:
     rng = np.random.default_rng(20051)
     wine = load_wine(as_frame=True).data
     masked = wine.mask(rng.random(wine.shape) < 0.2)
     masked.to_csv(tmp_path / "wine.csv", index=False)
-    options = ("--transform", "sqrt", "--seed", "0")
+    options = ("--transform", "sqrt", "--penalty", "1", "--linear", "free", "--seed", "0")
     done = vnce("fit", tmp_path / "wine.csv", "--out", tmp_path / "r", *options)
     assert done.exit_code == 0, done.output
     completed = pd.read_csv(tmp_path / "r" / "imputations.csv")
@@ -210,7 +215,7 @@ def test_what_is_odd_about_the_table_is_said_in_the_result(vnce: Vnce, tmp_path:
     warnings = json.loads((tmp_path / "r" / "result.json").read_text())["warnings"]
     odd = [warning["message"] for warning in warnings if "9999" in warning["message"]]
     assert len(odd) == 1
-    assert odd[0] in " ".join(done.output.split())
+    assert odd[0].replace("`na_values`", "--na-value") in " ".join(done.output.split())
 
 
 def test_a_variable_named_twice_is_refused(vnce: Vnce, table: Path, tmp_path: Path) -> None:

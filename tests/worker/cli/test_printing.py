@@ -1,6 +1,22 @@
-"""Warnings of one kind are one line, and none is lost in it."""
+"""Warnings of one kind are one line, figures are rounded, and times carry their zone."""
 
-from worker.cli.printing import one_a_kind
+import time
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from worker.cli.printing import listing, one_a_kind, time_text
+
+
+@pytest.fixture
+def in_new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 def remark(code: str, message: str, *columns: str) -> dict[str, object]:
@@ -28,3 +44,23 @@ def test_without_columns_the_others_are_counted() -> None:
 def test_columns_that_a_message_does_not_name_stand_behind_it() -> None:
     [(_, line)] = one_a_kind([remark("constant", "Always the same.", "x", "y")])
     assert line == "Always the same. (x, y)"
+
+
+@pytest.mark.usefixtures("in_new_york")
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        ("2026-01-02T03:04:05.678901Z", "2026-01-01 22:04 EST"),
+        ("2026-07-02T03:04:05Z", "2026-07-01 23:04 EDT"),
+        (None, ""),
+    ],
+)
+def test_times_are_local_to_the_minute_with_their_zone(moment: str | None, text: str) -> None:
+    assert time_text(moment) == text
+
+
+def test_figures_in_a_listing_are_rounded_and_control_characters_shown() -> None:
+    console = Console(file=StringIO(), width=80)
+    console.print(listing(("name", "mean"), [("\x1b[1m", 0.12345678901), ("b", 3), ("c", None)]))
+    _, _, _, *cells = console.file.getvalue().split()
+    assert cells == ["\\x1b[1m", "0.123457", "b", "3", "c"]

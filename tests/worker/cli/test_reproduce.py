@@ -9,15 +9,15 @@ Vnce = Callable[..., Result]
 
 
 def test_sizes_that_an_experiment_does_not_have_are_each_named(vnce: Vnce, tmp_path: Path) -> None:
-    sizes = ["--set", "fractons=[0.4]", "--set", "n_data_sets=few"]
-    result = vnce("reproduce", "graph-recovery", *sizes, "--out", str(tmp_path / "out"))
+    sizes = ["--fractions", "0.4", "--n-data-sets", "20"]
+    result = vnce("reproduce", "mixture-population", *sizes, "--out", str(tmp_path / "out"))
     assert result.exit_code == 2
-    assert "/experiment/fractons: There is no field of this name here." in result.output
-    assert "/experiment/n_data_sets: Input should be a valid integer" in result.output
+    assert "--fractions: There is no field of this name here." in result.output
+    assert "--n-data-sets: There is no field of this name here." in result.output
     assert not (tmp_path / "out").exists()
 
 
 def test_help_names_every_size(vnce: Vnce) -> None:
     text = vnce("reproduce", "--help").output
     sizes = {*GraphRecoverySpec.model_fields, *MixturePopulationSpec.model_fields} - {"name"}
-    assert all(size in text for size in sizes)
+    assert all(f"--{size.replace('_', '-')}" in text for size in sizes)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.embedded.folder_lock import FolderInUseError, held
+from worker.embedded.folder_lock import held
+from worker.embedded.serve_error import ServeError
 
 
 def test_a_held_folder_is_refused_naming_its_holder(tmp_path: Path) -> None:
@@ -27,5 +28,5 @@ def test_a_folder_can_be_held_again_after_it_was_let_go(tmp_path: Path) -> None:
 
 
 def test_two_holders_in_one_process_exclude_each_other(tmp_path: Path) -> None:
-    with held(tmp_path), pytest.raises(FolderInUseError), held(tmp_path):
+    with held(tmp_path), pytest.raises(ServeError), held(tmp_path):
         pass

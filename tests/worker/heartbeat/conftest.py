@@ -1,6 +1,5 @@
 """Keepers of a lease that beat fast, and what their tests do alike."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -48,13 +47,6 @@ def make_keeper(
 
 def step(fraction: float, objective: float | None = None) -> FitStep:
     return FitStep(stage="fit", fraction=fraction, iteration=1, objective=objective)
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def request_cancellation(database: Database, job_id: str) -> None:

@@ -15,7 +15,8 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.jobs import checkpoints, leases
 from service.jobs.leases import Claim
-from tests.worker.heartbeat.conftest import MakeKeeper, ReadJob, step, wait_for
+from tests.waiting import wait_for
+from tests.worker.heartbeat.conftest import MakeKeeper, ReadJob, step
 from vnce_engine.runtime.checkpoint import Checkpoint
 from worker.jobs.outcomes import StopReason
 from worker.jobs.versions import versions

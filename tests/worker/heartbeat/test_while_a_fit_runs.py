@@ -11,12 +11,12 @@ from service.db.database import Database
 from service.jobs import leases
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
+from tests.waiting import PATIENCE_SECONDS, wait_for
 from tests.worker.heartbeat.conftest import (
     MakeKeeper,
     ReadJob,
     request_cancellation,
     step,
-    wait_for,
 )
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.outcomes import StopReason
@@ -120,7 +120,7 @@ def test_a_fit_that_does_not_stop_ends_with_its_process_after_its_end_was_writte
         ended.set()
 
     with make_keeper(cancel_grace_seconds=0.05, end_process=end_process, **hooks):
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE_SECONDS)
     assert (seen[0].state, seen[0].attempt) == (state, attempt)
 
 
@@ -141,9 +141,9 @@ def test_a_fit_that_holds_too_much_memory_ends_with_its_process_without_grace(
             claim = again
     ended = threading.Event()
     with make_keeper(
-        claim=claim, job_memory_bytes=1, cancel_grace_seconds=60, end_process=ended.set
+        claim=claim, job_memory_bytes=1, cancel_grace_seconds=3600, end_process=ended.set
     ):
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE_SECONDS)
     job = read_job(claim.job_id)
     assert (job.state, job.attempt, job.lease_token) == (state, 1 + num_retries, None)
     assert state is JobState.QUEUED or (job.error or {})["code"] == "out-of-memory"
@@ -155,7 +155,7 @@ def test_a_cancelled_fit_that_does_not_stop_is_cancelled_all_the_same(
     ended = threading.Event()
     with make_keeper(cancel_grace_seconds=0.05, end_process=ended.set):
         request_cancellation(database, claim.job_id)
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE_SECONDS)
     assert read_job(claim.job_id).state == JobState.CANCELLED
 
 
@@ -195,6 +195,6 @@ def test_a_fit_whose_keeper_comes_to_grief_is_ended(
     monkeypatch.setattr(leases, "heartbeat", fail)
     has_ended = threading.Event()
     with make_keeper(end_process=has_ended.set):
-        assert has_ended.wait(10)
+        assert has_ended.wait(PATIENCE_SECONDS)
     assert "nothing keeps its lease" in caplog.text
     assert "not foreseen" in caplog.text

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS, wait_for
 from worker.processes.managed import MAX_RESTARTS, Command, ManagedProcess, ProcessFailedError, stop
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
@@ -13,8 +14,6 @@ TELLS_OF_SIGTERM = (
     "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to end')); "
     f"{SLEEPS}"
 )
-# On a machine that may have much else to do.
-PATIENCE_SECONDS = 30.0
 IGNORES_SIGTERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPS}"
 
 
@@ -24,10 +23,7 @@ def start(tmp_path: Path, code: str, name: str = "sleeper") -> ManagedProcess:
 
 
 def wait_until_up(process: ManagedProcess) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while "up" not in process.log_file.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: "up" in process.log_file.read_text(), "the process")
 
 
 def is_running(pid: int) -> bool:
@@ -96,7 +92,4 @@ def test_a_process_dies_with_a_parent_that_was_killed() -> None:
         assert is_running(child)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while is_running(child) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_running(child)
+    wait_for(lambda: not is_running(child), "the child to end")

@@ -107,7 +107,7 @@ def test_the_objective_of_maximum_likelihood_is_the_log_likelihood_of_the_values
     assert max(start.objective for start in found.starts) == found.objective_path[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.parametrize("estimator", [Estimator.NCE, Estimator.MLE])
 def test_standard_errors_are_those_of_repeated_samples(estimator: Estimator) -> None:
     options = MixtureOptions(sigma_1=SIGMA_1, estimator=estimator, noise_ratio=1, num_starts=6)
@@ -121,7 +121,7 @@ def test_standard_errors_are_those_of_repeated_samples(estimator: Estimator) -> 
     assert abs(np.mean(np.square(z)) - 1) < 5 * math.sqrt(2 / num_samples)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_standard_errors_are_those_of_repeated_samples_where_the_model_is_wrong() -> None:
     """The best theta then depends on the noise, whose spread is the sample's."""
     options = MixtureOptions(sigma_1=SIGMA_1, estimator=Estimator.NCE, noise_ratio=1, num_starts=4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worker.artefacts.exports.csv_text import csv_bytes
@@ -25,7 +25,6 @@ def name_of(written: str) -> str:
     return re.sub(r"(^|[;\t\r\n])'", r"\1", written)
 
 
-@settings(deadline=None, derandomize=True)
 @given(
     names=st.lists(TEXTS, min_size=2, max_size=2),
     rows=st.lists(st.tuples(TEXTS, NUMBERS), max_size=4),
@@ -47,7 +46,6 @@ def test_any_text_is_harmless_and_comes_back_and_numbers_are_exact(
         assert (float(number), type(value)(float(number))) == (value, value)
 
 
-@settings(deadline=None, derandomize=True)
 @given(rows=st.lists(st.tuples(TEXTS, TEXTS, NUMBERS), max_size=4))
 @example(rows=[("a", "x;=cmd", -1), ("a", 'x";=cmd;"', -1), ("a,b", "\t@cmd", -1), ("", ';"=x', 1)])
 @pytest.mark.parametrize("delimiter", [";", "\t"])

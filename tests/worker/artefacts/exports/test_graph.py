@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from service.results.edges import Edge
@@ -188,7 +188,6 @@ COLUMN_NAMES = st.text(
 
 
 @pytest.mark.parametrize(("ending", "read"), READERS.items())
-@settings(max_examples=25, deadline=None, derandomize=True)
 @given(names=st.lists(COLUMN_NAMES, min_size=2, max_size=4, unique=True))
 def test_any_name_of_a_column_comes_back(
     ending: str, read: Callable[[bytes], nx.Graph], names: list[str]

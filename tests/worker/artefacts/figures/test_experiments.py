@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -37,13 +38,19 @@ class Drawn:
         parts = range(len(experiment.parts()))
         return cls(experiment, draw, tuple(row for i in parts for row in experiment.run(i)))
 
-    def svg(self, rows: Sequence[Row] | None = None) -> bytes:
-        rows = self.rows if rows is None else rows
+    def svg(self, rows: Sequence[Row]) -> bytes:
         tables = self.experiment.summarise(rows)
         return render(lambda figure: self.draw(figure, rows, tables))
 
+    @cached_property
+    def picture(self) -> bytes:
+        """The picture of all rows."""
+        return self.svg(self.rows)
+
+    @cached_property
     def texts(self) -> list[str]:
-        tags = ElementTree.fromstring(self.svg()).iter("{http://www.w3.org/2000/svg}text")
+        """What is written in it."""
+        tags = ElementTree.fromstring(self.picture).iter("{http://www.w3.org/2000/svg}text")
         return ["".join(tag.itertext()) for tag in tags]
 
 
@@ -76,7 +83,7 @@ def toy() -> Drawn:
 
 
 def test_toy_names_samples_methods_landmarks_and_divergences(toy: Drawn) -> None:
-    written = toy.texts()
+    written = toy.texts
     assert {"latents", "data", "good noise", "bad noise", "true posterior", "VI"} <= set(written)
     assert {"x = (0, 0)", "x = (1, 1)", "x = (-2, -2)"} <= set(written)
     (scores,) = toy.experiment.summarise(toy.rows)
@@ -87,20 +94,20 @@ def test_toy_names_samples_methods_landmarks_and_divergences(toy: Drawn) -> None
 
 def test_em_has_a_panel_for_every_step_and_one_for_the_climb(em: Drawn) -> None:
     titles = {f"{kind}-step {pair}" for kind in "EM" for pair in (1, 2, 3)}
-    written = em.texts()
+    written = em.texts
     assert titles <= set(written)
     assert any(text.startswith("J_NCE below its maximum") for text in written)
 
 
 def test_population_prints_every_slope_with_its_error(population: Drawn) -> None:
     _, slopes = population.experiment.summarise(population.rows)
-    written = " ".join(population.texts())
+    written = " ".join(population.texts)
     for estimator, _, _, slope, se, _ in slopes.rows:
         assert f"{estimator}: slope {slope:.2f} ± {se:.2f}".replace("-", "−") in written
 
 
 def test_recovery_names_estimators_by_their_titles(recovery: Drawn) -> None:
-    written = recovery.texts()
+    written = recovery.texts
     assert {"NCE, mean-filled", "NCE, complete rows"} <= set(written)
     assert "Medians and quartiles over 2 data sets; the dotted line is chance." in written
 
@@ -108,7 +115,7 @@ def test_recovery_names_estimators_by_their_titles(recovery: Drawn) -> None:
 def test_recovery_draws_relatives_side_by_side_and_the_one_named_first_thickest(
     recovery: Drawn,
 ) -> None:
-    written = recovery.texts()
+    written = recovery.texts
     assert written.index("NCE, mean-filled") < written.index("NCE, complete rows")
     figure = Figure()
     graph_recovery.draw(figure, recovery.rows, recovery.experiment.summarise(recovery.rows))
@@ -118,7 +125,7 @@ def test_recovery_draws_relatives_side_by_side_and_the_one_named_first_thickest(
 
 
 def test_recovery_has_no_panel_of_times_without_a_clock(recovery: Drawn) -> None:
-    assert "CPU seconds" not in recovery.texts()
+    assert "CPU seconds" not in recovery.texts
     timed = [{**row, "seconds": 0.5} for row in recovery.rows]
     assert b"CPU seconds" in recovery.svg(timed)
 
@@ -137,5 +144,5 @@ def test_the_same_rows_give_the_same_bytes_and_leave_no_global_state(
 ) -> None:
     drawn: Drawn = request.getfixturevalue(name)
     before = dict(mpl.rcParams)
-    assert drawn.svg() == drawn.svg()
+    assert drawn.svg(drawn.rows) == drawn.picture
     assert dict(mpl.rcParams) == before

@@ -1,24 +1,38 @@
-"""What came of a job that is no estimation, in a few lines."""
+"""What came of a job, whatever its kind, in a few lines."""
+
+from collections.abc import Sequence
 
 from rich.console import Console
 
 from service.http.words import counted
+from service.results.edges import Edge
+from service.results.schemas import EstimationResult
+from worker.artefacts.ground_truth import Pair
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
-from worker.cli.printing import listing, one_a_kind
+from worker.cli.network_summary import print_network
+from worker.cli.printing import listing, print_ending, print_warnings
 
 # Longer tables are files of the result.
 _MOST_ROWS = 60
 
 
-def print_other_summary(console: Console, document: JsonObject) -> None:
-    """Print the result of a mixture, a simulation, a scoring or an experiment."""
+def print_result(
+    console: Console,
+    document: JsonObject,
+    edges: Sequence[Edge] = (),
+    truth: frozenset[Pair] | None = None,
+) -> None:
+    """Print a result; of a network with its strongest `edges`, and which are of the true graph."""
     match document["kind"]:
+        case "estimation":
+            print_network(console, EstimationResult.model_validate(document), edges, truth)
         case "simulation":
             console.print(
-                f"{document['dataset_id']}: {document['n_rows']} rows, "
-                f"{len(document['names'])} variables, {document['n_missing']} cells missing; its "
-                f"true graph of {document['n_edges']} edges is attached.",
+                f"{document['dataset_id']}: {counted(document['n_rows'], 'row')}, "
+                f"{counted(len(document['names']), 'variable')}, "
+                f"{counted(document['n_missing'], 'cell')} missing; its true graph of "
+                f"{counted(document['n_edges'], 'edge')} is attached.",
                 highlight=False,
             )
         case "scoring":
@@ -32,29 +46,27 @@ def print_other_summary(console: Console, document: JsonObject) -> None:
             console.print(document["label"], markup=False, highlight=False)
 
 
-def other_exit_code(document: JsonObject) -> ExitCode:
-    """Return a finished job's exit status: a mixture's fit may not have converged."""
-    if document["kind"] == "mixture" and not document["convergence"]["converged"]:
-        return ExitCode.NOT_CONVERGED
-    return ExitCode.OK
+def exit_code(document: JsonObject) -> ExitCode:
+    """Return the exit status that a result deserves: a fit may not have converged."""
+    is_fit = "convergence" in document
+    has_converged = not is_fit or document["convergence"]["converged"]
+    return ExitCode.OK if has_converged else ExitCode.NOT_CONVERGED
 
 
 def _print_mixture(console: Console, document: JsonObject) -> None:
     convergence, counts = document["convergence"], document["counts"]
-    ending = "converged" if convergence["converged"] else "not converged"
-    console.print(f"{ending}: {convergence['message']}", markup=False, highlight=False)
+    print_ending(console, convergence["converged"], convergence["message"])
     console.print(
-        f"{counts['n_fitted_values']} values of {document['name']}, "
+        f"{counted(counts['n_fitted_values'], 'value')} of {document['name']}, "
         f"{counted(counts['n_missing'], 'row')} left out; {document['form']} mixture, "
         f"sigma_1 {document['sigma_1']:g}, seed {document['seed']}.",
         markup=False,
         highlight=False,
     )
-    for _, line in one_a_kind(document["warnings"]):
-        console.print(f"warning {line}", markup=False, highlight=False)
+    print_warnings(console, document["warnings"])
     found = [("theta", document["theta"]), ("c", document["log_partition"])]
     rows = [
-        (name, _text(estimate["value"]), _text(estimate["standard_error"]))
+        (name, estimate["value"], estimate["standard_error"])
         for name, estimate in found
         if estimate is not None
     ]
@@ -73,13 +85,13 @@ def _score(score: JsonObject) -> tuple[str, str]:
 
 def _print_experiment(console: Console, document: JsonObject) -> None:
     for table in document["tables"]:
-        rows = [[_text(value) for value in row] for row in table["rows"][:_MOST_ROWS]]
+        rows = table["rows"][:_MOST_ROWS]
         console.print(table["title"], style="bold", markup=False, highlight=False)
         console.print(listing(table["columns"], rows))
         if left := len(table["rows"]) - len(rows):
             console.print(f"… and {left} more in tables/{table['name']}.csv", highlight=False)
     console.print(
-        f"{document['n_succeeded']} of {document['n_parts']} parts succeeded, on "
+        f"{document['n_succeeded']} of {counted(document['n_parts'], 'part')} succeeded, on "
         f"{counted(document['n_workers'], 'worker process', 'worker processes')}, in "
         f"{document['part_seconds']:.0f} s of CPU time; seed {document['seed']}.",
         highlight=False,
@@ -87,9 +99,3 @@ def _print_experiment(console: Console, document: JsonObject) -> None:
     for failure in document["failures"]:
         reason = "cancelled" if failure["error"] is None else failure["error"]["detail"]
         console.print(f"no result: {failure['label']}: {reason}", markup=False, highlight=False)
-
-
-def _text(value: str | float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

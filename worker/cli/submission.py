@@ -1,46 +1,66 @@
-"""`vnce simulate` and `vnce score`: jobs of a running service that are no estimations."""
+"""`vnce submit`, `simulate` and `score`: jobs for a running service."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from service.jobs.specs.base import DEFAULT_SEED
 from service.jobs.vocabulary import SimulatedGraph
 from worker.cli.client import JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.jobs import wait_for
-from worker.cli.options import DEFAULT_URL, Json, Url
+from worker.cli.options import (
+    DEFAULT_URL,
+    ESTIMATION,
+    SCORING,
+    SIMULATION,
+    Json,
+    Url,
+    estimation_request,
+)
 from worker.cli.printing import OUT, print_json
+from worker.cli.spec_options import with_options
 from worker.cli.truth_file import read_truth_file
 
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the job and sum it up.")]
 
 
+@with_options(ESTIMATION)
+def submit(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="Identifier of the data set.")],
+    wait: Wait = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run; submit nothing.")
+    ] = False,
+    tag: Annotated[
+        str | None, typer.Option(help="Your label to find the job by.", show_default=False)
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    **given: Any,
+) -> None:
+    """Submit an estimation of an uploaded data set to the service and print its job."""
+    body = estimation_request(dataset, given)
+    if tag is not None:
+        body["tag"] = tag
+    if dry_run:
+        with connect(url) as client:
+            print_json(client.validate(body))
+        return
+    raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
+
+
+@with_options(SIMULATION)
 def simulate(
     graph: Annotated[SimulatedGraph, typer.Argument(metavar="GRAPH", help="ring or hub.")],
-    variables: Annotated[int, typer.Option(help="Variables.")] = 20,
-    rows: Annotated[int, typer.Option(help="Rows.")] = 1_000,
-    missing: Annotated[float, typer.Option(help="Share of cells that are discarded.")] = 0.0,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the data set.", show_default="made up")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every random draw.")] = DEFAULT_SEED,
     wait: Wait = False,
     url: Url = DEFAULT_URL,
     as_json: Json = False,
+    **given: Any,
 ) -> None:
     """Have a data set drawn from a network that is attached to it as its true graph."""
-    body = {
-        "kind": "simulation",
-        "graph": graph.value,
-        "n_variables": variables,
-        "n_rows": rows,
-        "missing_fraction": missing,
-        "name": name,
-        "seed": seed,
-    }
+    body = SIMULATION.document(given) | {"graph": graph.value}
     raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
 
 
@@ -60,8 +80,9 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Score an estimated network against a graph that may have come after it."""
-    graph = None if truth is None else read_truth_file(truth)
-    body = {"kind": "scoring", "job_id": job, "ground_truth": graph}
+    body = SCORING.document({}) | {"job_id": job}
+    if truth is not None:
+        body["ground_truth"] = read_truth_file(truth)
     raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
 
 

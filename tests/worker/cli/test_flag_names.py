@@ -1,0 +1,44 @@
+"""Messages of the service name the flags of the command line."""
+
+import pytest
+
+from worker.cli.flag_names import flag_at, in_flags
+
+
+@pytest.mark.parametrize(
+    ("pointer", "flag"),
+    [
+        ("/estimator/noise_ratio", "--noise-ratio"),
+        ("/estimator/penalties/3", "--penalties"),
+        ("/estimator/kind", "--estimator"),
+        ("/model/kind", "--model"),
+        ("/variables", "--variable"),
+        ("/dataset_id", "DATASET"),
+        ("/ground_truth/edges/0/source", "--truth"),
+        ("/experiment/n_data_sets", "--n-data-sets"),
+        ("/missing_fraction", "--missing"),
+        ("/units_row", "--units-row"),
+        ("/edges/0", "/edges/0"),
+        ("", ""),
+    ],
+)
+def test_a_place_in_a_request_is_the_flag_that_fills_it(pointer: str, flag: str) -> None:
+    assert flag_at(pointer) == flag
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("Set `units_row=true` to keep it.", "Set --units-row to keep it."),
+        ("name those in `na_values`.", "name those in --na-value."),
+        ("if so, set `decimal=,`", "if so, set --decimal ,"),
+        ('set `penalty=1` and `penalty_kind="ridge"`', "set --penalty 1 and --penalty-kind ridge"),
+        ("`selection='ebic'` needs more rows", "--selection ebic needs more rows"),
+        ("or raise `max_iter`", "or raise --max-iter"),
+        ("try `model`", "try --model"),
+        ("the job's `spec` says", "the job's `spec` says"),
+        ("penalty auto, or a new_word", "penalty auto, or a new_word"),
+    ],
+)
+def test_fields_in_backquotes_are_flags(message: str, told: str) -> None:
+    assert in_flags(message) == told

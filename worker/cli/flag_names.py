@@ -1,0 +1,40 @@
+"""Fields of requests, in messages of the service, by the options that set them."""
+
+import re
+
+from worker.cli.options import ESTIMATION, EXPERIMENT, READING, SCORING, SIMULATION
+
+_BY_POINTER = {
+    pointer: flag
+    for request in (READING, ESTIMATION, SIMULATION, EXPERIMENT, SCORING)
+    for pointer, flag in request.flags.items()
+}
+# A choice among kinds is named by what it chooses, as in `model`.
+_BY_FIELD = {
+    pointer.removesuffix("/kind").rpartition("/")[2]: flag for pointer, flag in _BY_POINTER.items()
+}
+_QUOTES = "'\""
+_FIELD = re.compile(r"`(\w+)(?:=([^`]*))?`")
+
+
+def flag_at(pointer: str) -> str:
+    """Return what sets the field at a JSON pointer, or holds it; else the pointer itself."""
+    holder = pointer
+    while holder:
+        if holder in _BY_POINTER:
+            return _BY_POINTER[holder]
+        holder = holder.rpartition("/")[0]
+    return pointer
+
+
+def in_flags(message: str) -> str:
+    """Return a message of the service with flags in the place of fields in backquotes."""
+    return _FIELD.sub(_flag, message)
+
+
+def _flag(said: re.Match[str]) -> str:
+    field, value = said.groups()
+    flag = _BY_FIELD.get(field)
+    if flag is None:
+        return said[0]
+    return flag if value in (None, "true") else f"{flag} {value.strip(_QUOTES)}"
