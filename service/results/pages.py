@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter
 from service.db.blobs import BlobRecord
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
+from service.jobs.specs.base import STORED
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
@@ -150,7 +151,7 @@ def describe_result(
     }
     if document["kind"] == "estimation":
         document["links"] = links_of(job.id, has_truth=job.ground_truth is not None)
-    return _RESULT.validate_python(document)
+    return _RESULT.validate_python(document, extra="ignore", context=STORED)
 
 
 def describe_edge(edge: EdgeRecord, *, is_positive_definite: bool) -> EdgeRead:
