@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.pipeline.fit import BARRIER_ROWS, FitOptions, fit
+from vnce_engine.pipeline.fit import BARRIER_ROWS, FitOptions
+from vnce_engine.pipeline.model_fits import fit_truncated_gaussian
 from vnce_engine.simulate import ring_precision, sample_truncated_gaussian
 
 NUM_COLUMNS = 6
@@ -24,7 +25,9 @@ def share(seed: int, num_rows: int, barrier_rows: float) -> float:
     precision = ring_precision(NUM_COLUMNS, rng)
     X = sample_truncated_gaussian(precision, num_rows, rng)
     options = FitOptions(linear="zero", penalty=None, barrier_rows=barrier_rows)
-    found = fit(Observations.from_array(X), options, seed).model.precision.numpy()
+    found = fit_truncated_gaussian(
+        Observations.from_array(X), options, seed
+    ).model.precision.numpy()
     edges = np.triu(precision != 0, k=1)
     return float((found[edges] / precision[edges]).mean())
 

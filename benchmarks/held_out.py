@@ -71,7 +71,7 @@ def _figures(graph: str, num_rows: int, missing: float, seed: int) -> NDArray[np
         observations.reordered(rows, columns), noise_ratio, "sobol", generator
     )
     fresh = _fresh_sample(problem, truth, columns, seed)
-    setting = Setting(problem, "zero", PenaltyKind.ADAPTIVE, BARRIER_ROWS)
+    setting = Setting(problem, PenaltyKind.ADAPTIVE, False, BARRIER_ROWS)
     progress = Progress(None)
     fit = setting.cycles(setting.start(), progress)
 

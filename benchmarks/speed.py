@@ -123,10 +123,10 @@ def surrogate(rate: float, _num_seeds: int) -> Iterator[Figure]:
         _, X = simulate("ring", FRACTION, FIRST_SEED, num_columns)
         generator = torch.Generator().manual_seed(0)
         problem = Problem.prepare(Observations.from_array(X), 10, "sobol", generator)
-        start = problem.start("zero")
+        start = problem.start(has_linear=False)
         sample = problem.sample
-        penalty = problem.penalty(PENALTY, PenaltyKind.ADAPTIVE, "zero", problem.num_rows)
-        whole = Surrogate(sample, penalty, problem.constraints("zero"))
+        penalty = problem.penalty(PENALTY, PenaltyKind.ADAPTIVE, problem.num_rows, has_linear=False)
+        whole = Surrogate(sample, penalty, problem.constraints(has_linear=False))
         seconds = _fastest(lambda s=whole, a=start: s.at(a, Progress(None)))
         operations = sum(4 * block.work for block in sample.blocks)
         yield Figure(

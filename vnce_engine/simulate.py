@@ -1,4 +1,4 @@
-"""Simulated problems: ring and hub graphs, their precision matrices, and random gaps."""
+"""Simulated problems: ring and hub graphs, their precision matrices, and missing cells."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -63,7 +63,7 @@ def _message(entry: dict[str, Any]) -> str:
     if entry["type"] == "value_error":  # raised by our own code, whose words need no prefix
         return str(entry["ctx"]["error"])
     if entry["type"] == "extra_forbidden":
-        return "There is no field of this name here."
+        return "This does not apply here, or is misspelt."
     if entry["type"] == "union_tag_not_found":
         return "Field required: it says which of the possible forms this is."
     if entry["type"] == "union_tag_invalid":

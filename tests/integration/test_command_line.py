@@ -97,6 +97,24 @@ def test_a_table_that_cannot_be_read_is_misuse_with_its_place(vnce: Vnce, tmp_pa
     assert "'oops'" in done.output
 
 
+def test_what_the_service_refuses_names_the_flags(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    dataset = json.loads(vnce("datasets", "upload", table, "--json").stdout)["id"]
+    options = ("--estimator", "nce", "--preset", "paper", "--penalties", "1,-1", "--seed", "-1")
+    done = vnce("submit", dataset, *options)
+    assert done.exit_code == 2
+    for flag in ("--preset", "--penalties", "--seed"):
+        assert f"• {flag}: " in done.output
+    assert "/estimator" not in done.output
+
+    units = tmp_path / "units.csv"
+    units.write_text("a,b\nmm,mg\n1,2\n3,4\n")
+    assert "Set --units-row to keep" in " ".join(vnce("datasets", "upload", units).output.split())
+    assert vnce("datasets", "upload", units, "--units-row").exit_code == 0
+    done = vnce("datasets", "upload", table, "--skip-rows", "-1")
+    assert done.exit_code == 2
+    assert "• --skip-rows: " in done.output
+
+
 def test_an_unknown_job_is_a_failure(vnce: Vnce) -> None:
     done = vnce("wait", "job_0")
     assert done.exit_code == 1

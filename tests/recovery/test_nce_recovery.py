@@ -8,8 +8,9 @@ import torch
 from scipy.special import expit
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.simulate import mask_completely_at_random, sample_truncated_gaussian
 
 NUM_ROWS = 4000
@@ -39,7 +40,7 @@ def sandwich_errors(X: np.ndarray, model: TruncatedGaussianVNCE, linear: str) ->
     """
     noise = ProductTruncatedNormal.fit(Observations.from_array(X))
     generator = torch.Generator().manual_seed(99)
-    y = noise.sample(random_uniforms(FINAL_NU * len(X), 3, generator))
+    y = noise.sample(open_uniforms((FINAL_NU * len(X), 3), generator))
     parts = []
     for rows in (torch.from_numpy(X), y):
         log_noise = noise.log_prob(rows, torch.ones_like(rows, dtype=torch.bool)).numpy()

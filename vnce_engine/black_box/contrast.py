@@ -6,13 +6,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.black_box.protocols import (
     NoiseDistribution,
     UnnormalisedModel,
     VariationalFamily,
 )
 from vnce_engine.contrastive.objective import ObjectiveTerms, vnce_objective
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.runtime.checks import as_array, as_number, check_count, shown
 from vnce_engine.runtime.device import chosen_device
 

@@ -9,6 +9,7 @@ the estimate of phi(y) come out low.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,9 +24,9 @@ from vnce_engine.black_box.contrast import (
     log_ratio,
     vnce_terms,
 )
-from vnce_engine.black_box.objectives import data_term, elbo, log_weight
+from vnce_engine.black_box.objectives import elbo, log_weight
 from vnce_engine.black_box.protocols import UnnormalisedModel, VariationalFamily
-from vnce_engine.contrastive.objective import vnce_objective
+from vnce_engine.contrastive.objective import data_term, vnce_objective
 from vnce_engine.optim.bfgs import minimise
 from vnce_engine.runtime.checks import as_array, check_count, check_range, shown
 from vnce_engine.runtime.progress import OnStep
@@ -73,6 +74,15 @@ class _Climbs:
         end = minimise(loss, start, max_iterations=max_iterations).parameters
         self._ends.append((loss, end))
         return end
+
+    def raise_both(self, value: _Value, theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        """Return where BFGS leads in theta and alpha together, up an objective of both."""
+        sizes = [len(theta), len(alpha)]
+        both = self.lower(
+            lambda both: -value(*both.split(sizes)), torch.cat([theta, alpha]), _FULL_ITERATIONS
+        )
+        found_theta, found_alpha = both.split(sizes)
+        return found_theta, found_alpha
 
     def are_stuck(self, gain: float) -> bool:
         """Return whether, where a climb ended, a single parameter would still gain as much.
@@ -138,14 +148,11 @@ def fit_jointly(
     def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         proposals = _held(family, alpha, contrast.noise)
 
-        def loss(both: Tensor) -> Tensor:
-            theta_, alpha_ = both.split([len(theta), len(alpha)])
+        def objective(theta_: Tensor, alpha_: Tensor) -> Tensor:
             draws = draw_latents(family, alpha_, contrast.data)
-            return -vnce_terms(model, theta_, contrast, draws, proposals).total
+            return vnce_terms(model, theta_, contrast, draws, proposals).total
 
-        both = climbs.lower(loss, torch.cat([theta, alpha]), _FULL_ITERATIONS)
-        found_theta, found_alpha = both.split([len(theta), len(alpha)])
-        return found_theta, found_alpha
+        return climbs.raise_both(objective, theta, alpha)
 
     value = vnce_value(model, family, contrast)
     return _run(cycle, climbs, value, theta, alpha, tolerance, max_cycles, on_step, contrast.device)
@@ -264,16 +271,7 @@ def fit_elbo(
         return elbo(log_weight(model, family, theta, alpha, rows.u, z))
 
     climbs = _Climbs()
-
-    def cycle(theta: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        def loss(both: Tensor) -> Tensor:
-            theta_, alpha_ = both.split([len(theta), len(alpha)])
-            return -value(theta_, alpha_)
-
-        both = climbs.lower(loss, torch.cat([theta, alpha]), _FULL_ITERATIONS)
-        found_theta, found_alpha = both.split([len(theta), len(alpha)])
-        return found_theta, found_alpha
-
+    cycle = partial(climbs.raise_both, value)
     return _run(cycle, climbs, value, theta, alpha, tolerance, max_cycles, on_step, rows.u.device)
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vnce_engine.data.patterns import group_patterns
+from vnce_engine.distributions.gaussian_conditional import log_marginal
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.checks import check_count, check_positive
 
 
@@ -66,17 +67,11 @@ class GaussianNoise:
     def log_prob(self, u: Tensor) -> Tensor:
         """Return the log density (n,) of rows u (n, d), of their observed cells if some are NaN."""
         observed = ~torch.isnan(u)
-        log_density = u.new_empty(len(u))
         independent = torch.equal(self.cholesky, torch.diag(self.cholesky.diagonal()))
         if independent or observed.all():
             return self._log_prob_of_cells(u, observed)
-        covariance = self.cholesky @ self.cholesky.mT
-        for pattern, rows in group_patterns(observed):
-            factor = torch.linalg.cholesky(covariance[pattern][:, pattern])
-            marginal = GaussianNoise(self.mean[pattern], factor)
-            cells = u[rows][:, pattern]
-            log_density[rows] = marginal._log_prob_of_cells(cells, ~torch.isnan(cells))
-        return log_density
+        precision = torch.cholesky_inverse(self.cholesky)
+        return log_marginal(QuadraticModel.normal(self.mean, precision), u)
 
     def _log_prob_of_cells(self, u: Tensor, observed: Tensor) -> Tensor:
         """Return `log_prob` of rows that are complete, or of independent columns."""

@@ -9,8 +9,8 @@ from torch import Tensor
 from vnce_engine.black_box.adam import adam_epochs
 from vnce_engine.black_box.contrast import Contrast, Rows, draw_latents, vnce_terms
 from vnce_engine.black_box.fits import VariationalFit, evaluated, fitted, vector, vnce_value
-from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.black_box.protocols import UnnormalisedModel, VariationalFamily
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.runtime.checks import check_count, check_positive
 from vnce_engine.runtime.progress import OnStep
 from vnce_engine.runtime.reports import FitStatus, FitStep

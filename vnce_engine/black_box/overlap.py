@@ -6,10 +6,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vnce_engine.contrastive.objective import vnce_objective
+from vnce_engine.contrastive.objective import (
+    data_probability,
+    effective_share,
+    log_mean_weight,
+    noise_probability,
+    separated_share,
+    vnce_objective,
+)
 
-# A class probability that leaves less than this to the other class counts as certain.
-_CERTAIN = 1e-6
 # Shares from which on noise counts as too easy: of certain rows, and of the confusion that noise
 # equal to the data would leave.
 _MOST_CERTAIN = 0.5
@@ -60,15 +65,14 @@ def noise_overlap(log_ratio_data: Tensor, log_ratio_noise: Tensor, nu: float) ->
     """
     if torch.isnan(log_ratio_data).any() or (log_ratio_data == math.inf).any():
         raise ValueError("`log_ratio_data` must be below infinity: the noise must reach all data")
-    log_nu = math.log(nu)
-    wrong_data = torch.sigmoid(log_nu - log_ratio_data).mean(dim=0)
-    marginal = torch.logsumexp(log_ratio_noise, dim=0) - math.log(len(log_ratio_noise))
-    wrong_noise = torch.sigmoid(marginal - log_nu)
+    wrong_data = noise_probability(log_ratio_data, nu).mean(dim=0)
+    marginal = log_mean_weight(log_ratio_noise)
+    wrong_noise = data_probability(marginal, nu)
     wrong = torch.cat([wrong_data, wrong_noise])
-    separated = float((wrong < _CERTAIN).double().mean())
+    separated = separated_share(wrong)
     confusion = float(wrong_data.mean()) * (1 + nu) / nu
-    effective_noise = float(_effective_share(marginal))
-    effective_draws = float(_effective_share(log_ratio_data).mean())
+    effective_noise = float(effective_share(marginal))
+    effective_draws = float(effective_share(log_ratio_data).mean())
     advice = []
     if separated > _MOST_CERTAIN or confusion < _LEAST_CONFUSION:
         advice.append(_SEPARATED)
@@ -85,10 +89,3 @@ def noise_overlap(log_ratio_data: Tensor, log_ratio_noise: Tensor, nu: float) ->
         effective_draws=effective_draws,
         advice=tuple(advice),
     )
-
-
-def _effective_share(log_weights: Tensor) -> Tensor:
-    """Return (sum w)² / (k sum w²) over the first dimension of log w (k, ...)."""
-    twice_sum = 2 * torch.logsumexp(log_weights, dim=0)
-    sum_of_squares = torch.logsumexp(2 * log_weights, dim=0)
-    return torch.exp(twice_sum - sum_of_squares) / len(log_weights)

@@ -3,15 +3,15 @@
 from copy import copy
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from vnce_engine.comparators.exponential import Moments, Parameters
-from vnce_engine.distributions.gibbs import conditional_means, standard_draws, sweep
+from vnce_engine.distributions.gibbs import standard_draws, sweep
+from vnce_engine.distributions.truncated_normal import fast_mean
+from vnce_engine.inference.mean_field import CEILING_FACTOR
 
 FloatArray = NDArray[np.float64]
-
-# How far beyond the largest observed value of its column a missing cell may go.
-_CEILING_FACTOR = 2.0
 
 
 class CompletedTable:
@@ -26,7 +26,7 @@ class CompletedTable:
         self.state = np.ascontiguousarray(X.T)
         self._is_missing = np.isnan(self.state)
         self._missing = [np.flatnonzero(gaps) for gaps in self._is_missing]
-        self._ceiling = _CEILING_FACTOR * np.nanmax(self.state, axis=1)
+        self._ceiling = CEILING_FACTOR * np.nanmax(self.state, axis=1)
         self._rng = rng
         for column, rows in zip(self.state, self._missing, strict=True):
             column[rows] = rng.choice(column[~np.isnan(column)], size=len(rows))
@@ -114,7 +114,7 @@ class ModelChains:
         state, precision = self.state, parameters.precision
         variance = 1 / np.diagonal(precision)[:, np.newaxis]
         mu = state + variance * (parameters.linear[:, np.newaxis] - precision @ state)
-        means = conditional_means(mu, np.sqrt(variance))
+        means = fast_mean(torch.from_numpy(mu), torch.from_numpy(np.sqrt(variance))).numpy()
         deviations = means - centre
         cross = deviations @ (state - centre).T / state.shape[1]
         second = 0.5 * (cross + cross.T)

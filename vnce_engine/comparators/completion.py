@@ -6,7 +6,6 @@ completed table; the estimate is the average over rounds (stochastic EM; Celeux 
 
 import math
 from collections.abc import Callable
-from enum import StrEnum
 
 import numpy as np
 import torch
@@ -33,32 +32,24 @@ _BURN_IN = 10
 _SWEEPS = 3
 
 
-class Completion(StrEnum):
-    """What is done with missing cells."""
-
-    GIBBS = "gibbs"
-    MEAN = "mean"
-    ZERO = "zero"
-    DROP = "drop"
-
-
 def fit_completed(
     table: ScaledTable,
-    completion: Completion,
+    imputation: Imputation | None,
     fit: CompleteFit,
     *,
     max_rounds: int,
     tolerance: float,
     progress: Progress,
 ) -> ComparatorFit:
-    """Return the estimate by `fit` of a table with holes; `objective_path` has its maxima.
+    """Return the estimate by `fit` of an incomplete table; `objective_path` has its maxima.
 
-    With Gibbs draws it converges when no column's mean imputed value, averaged over rounds, moves
-    by more than `tolerance` root mean squares of the column in a round.
+    Without an `imputation` missing cells are drawn from the model by Gibbs sweeps. Such a fit has
+    converged when no column's mean imputed value, averaged over rounds, moves by more than
+    `tolerance` root mean squares of the column in a round.
     """
-    if completion is Completion.GIBBS and np.isnan(table.X).any():
+    if imputation is None and np.isnan(table.X).any():
         return _fit_with_draws(table, fit, max_rounds, tolerance, progress)
-    rows = table.X.T if completion is Completion.GIBBS else filled(table.X, completion).T
+    rows = table.X.T if imputation is None else filled(table.X, imputation).T
     start = Parameters.independent(np.ones(len(rows)))
     optimum = Optimum(start, math.nan, math.nan, is_converged=False)
     try:
@@ -70,17 +61,16 @@ def fit_completed(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=optimum.theta.precision,
-        linear=optimum.theta.linear,
+        theta=optimum.theta,
         status=status,
         objective_path=() if math.isnan(optimum.gradient_norm) else (optimum.value,),
         gradient_norm=optimum.gradient_norm,
     )
 
 
-def filled(X: FloatArray, completion: Completion) -> FloatArray:
-    """Return a table (n, d) without holes, or its complete rows; fixed fills draw nothing."""
-    complete = fill(Observations.from_array(X), Imputation(completion), torch.Generator())
+def filled(X: FloatArray, imputation: Imputation) -> FloatArray:
+    """Return a filled table (n, d), or its complete rows; fixed values draw nothing."""
+    complete = fill(Observations.from_array(X), imputation, torch.Generator())
     rows: FloatArray = complete.values.numpy()
     return rows
 
@@ -102,8 +92,7 @@ def _fit_with_draws(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=rounds.estimate().precision,
-        linear=rounds.estimate().linear,
+        theta=rounds.estimate(),
         status=status,
         objective_path=tuple(rounds.path),
         gradient_norm=rounds.gradient_norm,

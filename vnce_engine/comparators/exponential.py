@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
+from vnce_engine.distributions.quadratic import QuadraticModel
 
 FloatArray = NDArray[np.float64]
 
@@ -37,6 +41,17 @@ class Parameters:
             np.mean([theta.linear for theta in parameters], axis=0),
         )
 
+    @classmethod
+    def of(cls, model: QuadraticModel) -> "Parameters":
+        """Return a model's."""
+        return cls(model.precision.numpy(), model.linear.numpy())
+
+    def model(self, log_partition: float = 0.0) -> QuadraticModel:
+        """Return the model with these parameters and that c."""
+        precision = torch.from_numpy(self.precision)
+        linear = torch.from_numpy(self.linear)
+        return QuadraticModel(precision, linear, linear.new_tensor(log_partition))
+
     def is_finite(self) -> bool:
         """Return whether all entries are numbers."""
         return bool(np.isfinite(self.precision).all() and np.isfinite(self.linear).all())
@@ -47,13 +62,9 @@ class Parameters:
 
     def is_definite(self) -> bool:
         """Return whether K, scaled to a diagonal of 1, is safely positive definite."""
-        diagonal = np.diagonal(self.precision)
-        if not (self.is_finite() and (diagonal > 0).all()):
+        if not (self.is_finite() and (np.diagonal(self.precision) > 0).all()):
             return False
-        root = 1 / np.sqrt(diagonal)
-        return bool(
-            np.linalg.eigvalsh(self.precision * np.outer(root, root))[0] > _SMALLEST_EIGENVALUE
-        )
+        return smallest_scaled_eigenvalue(torch.from_numpy(self.precision)) > _SMALLEST_EIGENVALUE
 
     def damped(self) -> "Parameters":
         """Return the same with interactions shrunk until K is definite, which sampling needs."""
@@ -97,14 +108,14 @@ class Moments:
         )
 
 
-def gradient(data: Moments, model: Moments, *, free_linear: bool) -> Parameters:
+def gradient(data: Moments, model: Moments, *, has_linear: bool) -> Parameters:
     """Return the gradient of the mean log likelihood: the data's statistics less the model's.
 
     K's part is that under the inner product tr(A B). Source: Rhodes and Gutmann (2019), Eq. 3.
     """
     linear = data.first - model.first
     return Parameters(
-        0.5 * (model.second - data.second), linear if free_linear else np.zeros_like(linear)
+        0.5 * (model.second - data.second), linear if has_linear else np.zeros_like(linear)
     )
 
 
@@ -114,15 +125,15 @@ class Coordinates:
     K_ij and K_ji are one parameter, whose statistic is -x_i x_j; a diagonal one's is -½ x_i².
     """
 
-    def __init__(self, d: int, *, free_linear: bool) -> None:
+    def __init__(self, d: int, *, has_linear: bool) -> None:
         self._rows, self._columns = np.triu_indices(d)
-        self._d, self._free_linear = d, free_linear
+        self._d, self._has_linear = d, has_linear
         self._is_diagonal = self._rows == self._columns
 
     @property
     def size(self) -> int:
         """The number of free parameters."""
-        return len(self._rows) + (self._d if self._free_linear else 0)
+        return len(self._rows) + (self._d if self._has_linear else 0)
 
     @property
     def is_diagonal(self) -> NDArray[np.bool_]:
@@ -132,7 +143,7 @@ class Coordinates:
     def write(self, theta: Parameters) -> FloatArray:
         """Return the parameters as a vector (size,)."""
         matrix: FloatArray = theta.precision[self._rows, self._columns]
-        return np.concatenate([matrix, theta.linear]) if self._free_linear else matrix
+        return np.concatenate([matrix, theta.linear]) if self._has_linear else matrix
 
     def read(self, vector: FloatArray) -> Parameters:
         """Return the parameters that the vector (size,) holds; a fixed h is zero."""
@@ -140,13 +151,13 @@ class Coordinates:
         num_matrix = len(self._rows)
         precision[self._rows, self._columns] = vector[:num_matrix]
         precision[self._columns, self._rows] = vector[:num_matrix]
-        linear = vector[num_matrix:].copy() if self._free_linear else np.zeros(self._d)
+        linear = vector[num_matrix:].copy() if self._has_linear else np.zeros(self._d)
         return Parameters(precision, linear)
 
     def derivative(self, slope: Parameters) -> FloatArray:
         """Return the derivative (size,) by the coordinates from a gradient under tr(A B)."""
         matrix = slope.precision[self._rows, self._columns] * np.where(self._is_diagonal, 1, 2)
-        return np.concatenate([matrix, slope.linear]) if self._free_linear else matrix
+        return np.concatenate([matrix, slope.linear]) if self._has_linear else matrix
 
     def fisher_product(self, state: FloatArray, vector: FloatArray) -> FloatArray:
         """Return the statistics' covariance over rows stored as columns (d, n), times `vector`.
@@ -163,6 +174,6 @@ class Coordinates:
         moments, squares = Moments.of(state), Moments.of(state**2)
         pairs = squares.second - moments.second**2
         variances = pairs[self._rows, self._columns] * np.where(self._is_diagonal, 0.25, 1.0)
-        if not self._free_linear:
+        if not self._has_linear:
             return variances
         return np.concatenate([variances, squares.first - moments.first**2])

@@ -1,4 +1,4 @@
-"""Filling the holes of a table by fixed values or noise before a fit that has no place for them."""
+"""Filling the missing cells of a table by fixed values or noise before a fit without them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,14 +7,15 @@ from typing import assert_never
 
 import torch
 
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.data.observations import MIN_ROWS, Observations
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.inference.result import FitResult
 from vnce_engine.runtime.reports import FitWarning
 
 
 class Imputation(StrEnum):
-    """What NCE does with missing cells, as it has no place for them."""
+    """What is put in place of missing cells where a fit has none for them."""
 
     MEAN = "mean"
     ZERO = "zero"
@@ -25,7 +26,7 @@ class Imputation(StrEnum):
 def fill(
     observations: Observations, imputation: Imputation, generator: torch.Generator
 ) -> Observations:
-    """Return a table without holes: filled by fixed values or noise, or its complete rows.
+    """Return a complete table: filled by fixed values or noise, or its complete rows.
 
     Raises `ValueError` as `complete_rows` does if only they are to be kept.
     """
@@ -37,7 +38,7 @@ def fill(
             filling = torch.zeros_like(values)
         case Imputation.NOISE:
             noise = ProductTruncatedNormal.fit(observations)
-            filling = noise.sample(random_uniforms(values.shape[0], values.shape[1], generator))
+            filling = noise.sample(open_uniforms((values.shape[0], values.shape[1]), generator))
         case Imputation.DROP:
             return complete_rows(observations)
         case _:

@@ -1,13 +1,11 @@
-"""Maximum likelihood of a Gaussian on all of ℝ^d from rows with holes, by EM.
+"""Maximum likelihood of a Gaussian on all of ℝ^d from rows with missing cells, by EM.
 
-Given its observed cells o, a row's missing cells m are normal with precision K_mm and mean
-K_mm⁻¹ (h_m - K_mo x_o), h = K mu. The E-step takes the expected moments, the M-step the mean and
-covariance with these moments; the observed-data likelihood never falls.
+The E-step takes the expected moments given the observed cells, the M-step the mean and covariance
+with these moments; the observed-data likelihood never falls.
 Source: Dempster, Laird and Rubin (1977); Little and Rubin, "Statistical analysis with missing
 data", chapter 11.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,13 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.definiteness import inverse, smallest_scaled_eigenvalue
+from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, GaussianConditionals
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
-
-# Rows whose conditionals are held at a time.
-_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def fit_gaussian(
     m_step: MStep | None = None,
     start: tuple[Tensor, Spread] | None = None,
 ) -> GaussianFit:
-    """Fit to a table with holes, from the columns' own means and variances.
+    """Fit to a table with missing cells, from the columns' own means and variances.
 
     Or from another mean and spread. `span` is the part of the present stage that this is, None if
     that has been entered. Without an `m_step` nothing is penalised.
@@ -149,7 +148,7 @@ class _Iterations:
 
 
 def independent_covariance(X: FloatArray) -> Tensor:
-    """Return the expected covariance (d, d) of X (n, d), holes allowed, under independent columns.
+    """Return the expected covariance (d, d) of an incomplete X (n, d) under independent columns.
 
     Where no penalised step away from such columns gains, they are the penalised maximum.
     """
@@ -203,26 +202,17 @@ class _Block:
 
     def complete(self, mean: Tensor, precision: Tensor) -> _Completed:
         """Return the completed rows under N(mean, precision⁻¹); one factor serves a pattern."""
-        both = self.patterns.unsqueeze(2) & self.patterns.unsqueeze(1)
-        # The identity stands where a cell is observed: the factors are then all of one size.
-        identity = torch.eye(len(mean), dtype=mean.dtype)
-        factor = torch.linalg.cholesky(torch.where(both, precision, identity))
+        conditionals = GaussianConditionals.of(precision, self.patterns)
         deviation = torch.where(self.is_missing, 0.0, self.values - mean)
-        pull = torch.where(self.is_missing, -deviation @ precision, 0.0).unsqueeze(2)
-        deviation = deviation + torch.cholesky_solve(pull, factor[self.pattern]).squeeze(2)
+        completed = conditionals.completed(deviation, 0.0, self.pattern)
         counts = torch.bincount(self.pattern, minlength=len(self.patterns)).to(mean.dtype)
-        covariance = torch.where(both, torch.cholesky_inverse(factor), 0.0)
-        # At the conditional mean the joint density is largest; its integral over the missing cells
-        # is that of a Gaussian with precision K_mm.
-        log_integral = -2 * factor.diagonal(dim1=1, dim2=2).log().sum(dim=1)
-        num_observed = (~self.patterns).sum(dim=1).to(mean.dtype)
-        log_determinant = torch.linalg.slogdet(precision).logabsdet
-        constant = log_integral + log_determinant - num_observed * math.log(2 * math.pi)
-        squares = ((deviation @ precision) * deviation).sum(dim=1)
+        log_partition = QuadraticModel.normal(torch.zeros_like(mean), precision).log_partition
+        constant = conditionals.log_integral() - log_partition
+        squares = ((completed @ precision) * completed).sum(dim=1)
         return _Completed(
-            deviation + mean,
-            torch.einsum("p,pij->ij", counts, covariance),
-            0.5 * (constant[self.pattern] - squares),
+            completed + mean,
+            torch.einsum("p,pij->ij", counts, conditionals.covariance()),
+            constant[self.pattern] - 0.5 * squares,
         )
 
 
@@ -231,7 +221,7 @@ def _blocks(rows: Tensor) -> list[_Block]:
     is_missing = rows.isnan()
     _, pattern = torch.unique(is_missing, dim=0, return_inverse=True)
     blocks = []
-    for order in torch.argsort(pattern, stable=True).split(_BLOCK_ROWS):
+    for order in torch.argsort(pattern, stable=True).split(BLOCK_ROWS):
         patterns, inverse = torch.unique(is_missing[order], dim=0, return_inverse=True)
         values = rows[order].nan_to_num(nan=0.0)
         blocks.append(_Block(order.numpy(), values, is_missing[order], patterns, inverse))
@@ -259,15 +249,8 @@ def _expect(blocks: list[_Block], mean: Tensor, precision: Tensor) -> _Expected:
     )
 
 
-def _column_moments(rows: Tensor) -> tuple[Tensor, Tensor]:
-    observed = ~rows.isnan()
-    counts = observed.sum(dim=0)
-    mean = rows.nansum(dim=0) / counts
-    return mean, ((rows - mean).square().nansum(dim=0)) / counts
-
-
 def _independent(rows: Tensor) -> tuple[Tensor, Spread]:
-    mean, variance = _column_moments(rows)
+    mean, variance = Observations(rows.nan_to_num(nan=0.0), ~rows.isnan()).moments()
     return mean, Spread(torch.diag(variance), torch.diag(1 / variance))
 
 
@@ -275,19 +258,12 @@ def _unpenalised(covariance: Tensor) -> Spread | None:
     return Spread(covariance, inverse(covariance)) if is_regular(covariance) else None
 
 
-def inverse(matrix: Tensor) -> Tensor:
-    """Return the inverse of a positive definite matrix, exactly symmetric."""
-    inverted = torch.cholesky_inverse(torch.linalg.cholesky(matrix))
-    return 0.5 * (inverted + inverted.mT)
-
-
 def is_regular(covariance: Tensor) -> bool:
     """Return whether a covariance has an inverse with digits to it, scaled to correlations."""
-    root = covariance.diagonal().rsqrt()
-    if not (torch.isfinite(root).all() and torch.isfinite(covariance).all()):
+    if not (torch.isfinite(covariance).all() and (covariance.diagonal() > 0).all()):
         return False
-    smallest = torch.linalg.eigvalsh(covariance * torch.outer(root, root))[0]
-    return bool(smallest > len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75)
+    least = len(covariance) * torch.finfo(covariance.dtype).eps ** 0.75
+    return bool(smallest_scaled_eigenvalue(covariance) > least)
 
 
 def _singular(path: list[float]) -> str:

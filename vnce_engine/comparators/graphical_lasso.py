@@ -8,7 +8,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -23,11 +22,12 @@ from vnce_engine.comparators.gaussian_em import (
     fit_gaussian,
     observed_log_likelihoods,
 )
-from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import NUM_FOLDS, StandardisedTable
 from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.selection.held_out_gains import has_fallen
 
 FloatArray = NDArray[np.float64]
 
@@ -37,7 +37,6 @@ _WEAKEST = 0.01
 _LEAST_STRONGEST = 1e-3
 # Above the largest correlation by more than rounding, which would leave an edge of 1e-16.
 _MARGIN = 1 + 1e-9
-_NUM_FOLDS = 3
 _MAX_ITERATIONS = 200
 # Of the dual, in nats a row, at which a lasso has settled: far below the sampling error.
 _DUAL_GAP = 1e-4
@@ -197,11 +196,11 @@ def choose_by_cross_validation(
     path: LassoPath, table: StandardisedTable, rng: np.random.Generator, progress: Progress
 ) -> LassoChoice:
     """Return K at the penalty of best observed-data likelihood on held-out rows, of three folds."""
-    folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
+    folds = table.folds(rng)
     parts = []
     for i, fold in enumerate(folds):
-        progress.enter_part(*(_PARTS_SHARE * k / _NUM_FOLDS for k in (i, i + 1)))
-        parts.append(path.of(_without(table, fold), progress))
+        progress.enter_part(*(_PARTS_SHARE * k / NUM_FOLDS for k in (i, i + 1)))
+        parts.append(path.of(table.without(fold), progress))
     fits: list[LassoFit] = []
     held_out: list[FloatArray] = []
     is_candidate: list[bool] = []
@@ -221,7 +220,7 @@ def choose_by_cross_validation(
         if not fits[-1].lasso.is_finite:
             held_out[-1].fill(-np.inf)  # nothing to choose
         progress.report(1.0, j + 1, None)
-        if path.ends_early and _has_fallen([float(rows.mean()) for rows in held_out]):
+        if path.ends_early and has_fallen([float(rows.mean()) for rows in held_out], _FALLS):
             break
     scores = np.mean(held_out, axis=1)
     best = _best(scores.tolist(), is_candidate)
@@ -240,22 +239,6 @@ def _held_out(
     for fold, fit in zip(folds, judged, strict=True):
         log_likelihoods[fold] = _log_likelihoods(table.X[fold], fit)
     return log_likelihoods
-
-
-def _has_fallen(scores: Sequence[float]) -> bool:
-    """Return whether the last scores of a path fell, one after the other."""
-    recent = scores[-_FALLS - 1 :]
-    return len(recent) > _FALLS and all(later < score for score, later in pairwise(recent))
-
-
-def _without(table: StandardisedTable, fold: NDArray[np.intp]) -> StandardisedTable:
-    """Return all other rows."""
-    training = StandardisedTable(np.delete(table.X, fold, axis=0), table.mean, table.scale)
-    if np.isnan(training.X).all(axis=0).any():
-        raise ValueError(
-            "`penalty='cv'` needs every column observed in each two thirds of the rows"
-        )
-    return training
 
 
 def _kept(covariance: Tensor, strength: float, progress: Progress) -> Lasso:

@@ -24,11 +24,11 @@ from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.maximise import CompleteSample, maximise
 from vnce_engine.comparators.result import ScaledTable
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
 from vnce_engine.inference.result import LinearEvidence
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
 from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.selection.held_out_gains import WINSORISED_SHARE, winsorised_mean
 
 FloatArray = NDArray[np.float64]
 
@@ -41,9 +41,6 @@ _ROUNDS, _SWEEPS = 8, 2
 _ROWS_PER_NEEDED_ROW = 3
 # Standard errors of its mean by which h must gain. On average it loses √d / 2 where it is zero.
 _STANDARD_ERRORS = 2.0
-# Share of rows at either end whose gains are moved to the nearest of the others (winsorised): see
-# `selection.choose_linear`.
-_WINSORISED_SHARE = 0.05
 # Standard errors of a column's mean over standard deviation above what no model without h has.
 _MARGIN = 3.0
 
@@ -65,8 +62,8 @@ class Trial:
     """The same with what a fit fills in beforehand"""
     sample: Callable[[Tensor], JudgedSample]
     """Returns complete rows (d, n) under the objective."""
-    penalty: Callable[[str], Penalty]
-    """Returns the penalty with h "zero" or "free"."""
+    penalty: Callable[[bool], Penalty]
+    """Returns the penalty with h or without."""
 
 
 def is_too_far(X: FloatArray) -> NDArray[np.bool_]:
@@ -88,40 +85,35 @@ def largest_distance(num_columns: int) -> float:
 
 def choose_linear(
     trial: Trial, rng: np.random.Generator, progress: Progress
-) -> tuple[str, LinearEvidence | None]:
-    """Return "zero" or "free", and the evidence where held-out rows decided.
+) -> tuple[bool, LinearEvidence | None]:
+    """Return whether h is estimated, and the evidence where held-out rows decided.
 
     Raises `FitCancelledError` when the caller says so.
     """
     X = trial.X
     if is_too_far(X).any():
-        return "free", None
+        return True, None
     order = rng.permutation(len(X))[:_MOST_ROWS]
     seed = int(rng.integers(2**63))
-    values = {}
-    for position, linear in enumerate(("zero", "free")):
+    values = []
+    for position, has_linear in enumerate((False, True)):
         progress.enter_part(position / 2, (position + 1) / 2)
         # The same uniforms for both.
-        judged = _Judged(trial, order, linear, np.random.default_rng(seed))
-        values[linear] = judged.held_out_values(progress)
-    gains = values["free"] - values["zero"]
-    low, high = np.quantile(gains, [_WINSORISED_SHARE, 1 - _WINSORISED_SHARE])
-    gains = gains.clip(low, high)
-    gain = float(gains.mean())
-    error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) / (1 - 2 * _WINSORISED_SHARE)
+        judged = _Judged(trial, order, np.random.default_rng(seed), has_linear=has_linear)
+        values.append(judged.held_out_values(progress))
+    gain, error = winsorised_mean(torch.from_numpy(values[1] - values[0]))
     rule = (
-        f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side drawn in, "
+        f"free if the gain, its outer {WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_STANDARD_ERRORS:g} standard errors"
     )
-    is_free = gain > _STANDARD_ERRORS * error
-    return ("free" if is_free else "zero"), LinearEvidence(gain, error, rule)
+    return gain > _STANDARD_ERRORS * error, LinearEvidence(gain, error, rule)
 
 
 class _Judged:
     """A model fitted to the first half of some rows, in this order, and judged on the others."""
 
     def __init__(
-        self, trial: Trial, order: NDArray[np.intp], linear: str, rng: np.random.Generator
+        self, trial: Trial, order: NDArray[np.intp], rng: np.random.Generator, *, has_linear: bool
     ) -> None:
         self._sample = trial.sample
         self._num_training = len(order) // 2
@@ -129,14 +121,14 @@ class _Judged:
         rows = trial.filled[order]
         self._data = CompletedTable(rows, rng)
         self._table = ScaledTable(
-            rows, linear == "free", self._penalty(trial.penalty(linear), linear), rng
+            rows, has_linear, self._penalty(trial.penalty(has_linear), has_linear), rng
         )
         self._theta = Parameters.independent(np.ones(rows.shape[1]))
 
-    def _penalty(self, penalty: Penalty, linear: str) -> Penalty:
+    def _penalty(self, penalty: Penalty, has_linear: bool) -> Penalty:
         """Return the penalty for the training rows: none where they can do without."""
         penalty = replace(penalty, num_rows=self._num_training)
-        needed = least_rows(len(penalty.inverse_k0), has_mean=linear == "free")
+        needed = least_rows(len(penalty.inverse_k0), has_mean=has_linear)
         if self._num_training >= _ROWS_PER_NEEDED_ROW * needed:
             return replace(penalty, strength=0.0)
         if penalty.strength:
@@ -152,12 +144,7 @@ class _Judged:
             self._fit(progress)
             progress.report((number + 1) / num_rounds, number + 1, None)
         rows = torch.from_numpy(self._data.state[:, self._num_training :])
-        augmented = TruncatedGaussian(
-            torch.from_numpy(self._theta.precision),
-            torch.from_numpy(self._theta.linear),
-            rows.new_zeros(()),
-        ).augmented()
-        cells = self._sample(rows).cell_values(augmented)
+        cells = self._sample(rows).cell_values(self._theta.model().augmented())
         counted = torch.where(self._observed[:, self._num_training :], cells, 0.0)
         values: FloatArray = counted.sum(dim=0).numpy()
         return values

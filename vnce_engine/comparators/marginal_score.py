@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
+from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -260,13 +261,10 @@ class _Marginals:
     @classmethod
     def of(cls, is_missing: Tensor, precision: Tensor) -> Self | None:
         """Return them; None where K_mm has no Cholesky factor."""
-        both = is_missing.unsqueeze(2) & is_missing.unsqueeze(1)
-        across = is_missing.unsqueeze(2) & ~is_missing.unsqueeze(1)
-        # The identity stands where a cell is observed: the factors are then all of one size.
-        identity = torch.eye(len(precision), dtype=precision.dtype)
-        factor, failed = torch.linalg.cholesky_ex(torch.where(both, precision, identity))
-        if failed.any():
+        factor = GaussianConditionals.of(precision, is_missing).factor
+        if factor.isnan().any():
             return None
+        across = is_missing.unsqueeze(2) & ~is_missing.unsqueeze(1)
         coefficients = torch.cholesky_solve(torch.where(across, precision, 0.0), factor)
         observed = torch.diag_embed((~is_missing).to(precision.dtype))
         lift = torch.where(is_missing.unsqueeze(2), -coefficients, observed)

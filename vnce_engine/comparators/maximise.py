@@ -11,11 +11,16 @@ from torch import Tensor
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.result import ScaledTable
 from vnce_engine.contrastive.prepared import SMALLEST_DIAGONAL
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, is_rounding, newton_step
-from vnce_engine.optim.step_length import leaves_rounding, scaled_change, standard_errors
+from vnce_engine.optim.step_length import (
+    leaves_rounding,
+    length_in_standard_errors,
+    scaled_change,
+    share_done,
+)
 from vnce_engine.optim.surrogate import Sample, Surrogate, SurrogatePoint
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 
@@ -68,12 +73,9 @@ def maximise(
     logarithmic scale, the number of the step, and the value.
     """
     floor = SMALLEST_DIAGONAL / table.penalty.inverse_k0
-    constraints = Constraints(table.free_linear, floor, has_constant=False)
+    constraints = Constraints(table.has_linear, floor, has_constant=False)
     centre = sample.centre.numpy()
-    start = start.seen_from(centre)
-    augmented = TruncatedGaussian(
-        torch.from_numpy(start.precision), torch.from_numpy(start.linear), floor.new_zeros(())
-    ).augmented()
+    augmented = start.seen_from(centre).model().augmented()
     surrogate = Surrogate(sample, table.penalty, constraints)
     ascent = _Ascent(constraints.project(augmented))
     end_step = progress.checkpoint.begin_loop(ascent)
@@ -89,9 +91,9 @@ def maximise(
                 report(ascent.share_done(), ascent.num_steps, float(point.value))
     except FitCancelledError:
         is_cancelled = True
-    estimate = TruncatedGaussian.from_augmented(point.augmented)
+    estimate = QuadraticModel.from_augmented(point.augmented)
     return Optimum(
-        Parameters(estimate.precision.numpy(), estimate.linear.numpy()).seen_from(-centre),
+        Parameters.of(estimate).seen_from(-centre),
         float(point.value),
         float(torch.linalg.norm(point.gradient * point.is_free())),
         ascent.is_over and math.isfinite(point.value),
@@ -115,7 +117,7 @@ def _step(point: SurrogatePoint, progress: Progress) -> NewtonStep:
 def _way(step: NewtonStep, start: SurrogatePoint) -> float:
     """Return how many times as long a step, or what it leaves, is as the last one may be."""
     if not start.surrogate.penalty.is_nonsmooth:
-        return standard_errors(step) / _LAST_STEP
+        return length_in_standard_errors(step) / _LAST_STEP
     image = step.point.augmented
     parts = (image - start.augmented, step.remaining)
     return max(scaled_change(part, image) for part in parts) / _LAST_CHANGE
@@ -170,8 +172,7 @@ class _Ascent:
         """Return the share of the way, on a logarithmic scale, from the first step to the last."""
         if not math.isfinite(self._last_ratio):
             return 0.0
-        whole, left = math.log(max(self._first_ratio, 1)), math.log(max(self._last_ratio, 1))
-        return 1 - left / whole if whole > 0 else 1.0
+        return share_done(self._first_ratio, self._last_ratio)
 
     def state(self) -> list[Tensor]:
         """Return all that later steps depend on."""

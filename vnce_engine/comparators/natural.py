@@ -97,10 +97,8 @@ def fit_by_natural_gradient(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     finite = [gain for gain in ascent.path if math.isfinite(gain)]
-    theta = ascent.estimate()
     return ComparatorFit(
-        precision=theta.precision,
-        linear=theta.linear,
+        theta=ascent.estimate(),
         status=status,
         objective_path=tuple(finite),
         objective_name="half squared gradient",
@@ -113,7 +111,7 @@ def fit_by_natural_gradient(
 
 def _start(table: ScaledTable) -> Parameters:
     """Return independent columns, about as wide as those of the table, and about where they are."""
-    if not table.free_linear:
+    if not table.has_linear:
         return Parameters.independent(np.nanmean(table.X**2, axis=0))
     precision = 1 / np.nanvar(table.X, axis=0)
     return Parameters(np.diag(precision), precision * np.nanmean(table.X, axis=0))
@@ -147,9 +145,9 @@ class _Ascent:
     def __init__(self, table: ScaledTable, start: Parameters) -> None:
         self._table = table
         d = table.X.shape[1]
-        self._coordinates = Coordinates(d, free_linear=table.free_linear)
+        self._coordinates = Coordinates(d, has_linear=table.has_linear)
         # What K and h are looked for as: those of rows measured from here.
-        self._centre = np.nanmean(table.X, axis=0) if table.free_linear else np.zeros(d)
+        self._centre = np.nanmean(table.X, axis=0) if table.has_linear else np.zeros(d)
         self._theta = start
         self._data = CompletedTable(table.first_rows(_FIRST_ROWS), table.rng)
         first = _CHAINS_PER_PARAMETER * self._coordinates.size
@@ -289,7 +287,7 @@ class _Ascent:
         slope = gradient(
             self._data.moments(centre),
             self._model.expected_moments(self._theta, centre),
-            free_linear=self._table.free_linear,
+            has_linear=self._table.has_linear,
         )
         precision = torch.from_numpy(self._theta.precision)
         slope = Parameters(

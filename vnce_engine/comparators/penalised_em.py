@@ -22,7 +22,6 @@ from vnce_engine.comparators.gaussian_em import (
     fit_gaussian,
     independent_covariance,
     independent_fit,
-    inverse,
     is_regular,
 )
 from vnce_engine.comparators.graphical_lasso import (
@@ -32,6 +31,7 @@ from vnce_engine.comparators.graphical_lasso import (
     lasso_of,
 )
 from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.distributions.definiteness import inverse
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 

@@ -1,14 +1,14 @@
 """What a comparator is given and ends with, and how that becomes the result all estimators have."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.diagnostics import definiteness_warnings, diagnose
 from vnce_engine.inference.result import FitResult, LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
@@ -23,7 +23,7 @@ class ScaledTable:
 
     X: FloatArray
     """(n, d): rows with something observed, NaN where missing; columns at mean square 1."""
-    free_linear: bool
+    has_linear: bool
     """Whether h is estimated; it is zero otherwise."""
     penalty: Penalty
     rng: np.random.Generator
@@ -58,10 +58,7 @@ class Shrinkage:
 class ComparatorFit:
     """An estimate in scaled columns."""
 
-    precision: FloatArray
-    """K (d, d)"""
-    linear: FloatArray
-    """h (d,)"""
+    theta: Parameters
     status: FitStatus
     objective_path: tuple[float, ...]
     gradient_norm: float
@@ -74,22 +71,14 @@ class ComparatorFit:
     column_change: FloatArray | None = None
     """(d,): see `FitResult.column_change`."""
 
-    def model(self) -> TruncatedGaussian:
-        """Return K and h of the scaled columns; c is not known."""
-        return TruncatedGaussian(
-            torch.from_numpy(self.precision),
-            torch.from_numpy(self.linear),
-            torch.tensor(math.nan, dtype=torch.float64),
-        )
-
 
 def present(
     fit: ComparatorFit,
     observations: Observations,
-    model: TruncatedGaussian,
+    model: QuadraticModel,
     inverse_k0: torch.Tensor,
     *,
-    free_linear: bool,
+    has_linear: bool,
     message: str,
     shrinkage: Shrinkage,
     warnings: tuple[FitWarning, ...],
@@ -101,7 +90,7 @@ def present(
     """
     diagnostics = diagnose(
         observations,
-        torch.from_numpy(fit.precision),
+        torch.from_numpy(fit.theta.precision),
         inverse_k0,
         gradient_norm=fit.gradient_norm,
         num_draws=fit.num_draws,
@@ -116,7 +105,7 @@ def present(
         num_iterations=len(fit.objective_path),
         penalty=shrinkage.strength,
         penalty_path=shrinkage.path,
-        linear_choice="free" if free_linear else "zero",
+        linear_choice="free" if has_linear else "zero",
         linear_evidence=linear_evidence,
         diagnostics=diagnostics,
         warnings=warnings,

@@ -3,7 +3,7 @@
 Columns that lie far from zero, beside their spread, keep all their digits this way.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,9 +12,11 @@ from torch import Tensor
 
 from vnce_engine.contrastive.gaussian_problem import standardised_columns
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 
 FloatArray = NDArray[np.float64]
+
+NUM_FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,19 @@ class StandardisedTable:
         scaled, mean, scale = standardised_columns(observations)
         return cls(scaled.to_array(), mean, scale)
 
+    def folds(self, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """Return the rows dealt to three folds."""
+        return np.array_split(rng.permutation(len(self.X)), NUM_FOLDS)
+
+    def without(self, fold: NDArray[np.intp]) -> "StandardisedTable":
+        """Return all other rows; raise `ValueError` if one of their columns is never observed."""
+        training = replace(self, X=np.delete(self.X, fold, axis=0))
+        if np.isnan(training.X).all(axis=0).any():
+            raise ValueError(
+                "`penalty='cv'` needs every column observed in each two thirds of the rows"
+            )
+        return training
+
     def log_jacobian(self) -> FloatArray:
         """Return what each row's log density (n,) of its observed cells is in the table's units.
 
@@ -50,13 +65,8 @@ class StandardisedTable:
         """Return a covariance (d, d) in the units of the table."""
         return covariance * torch.outer(self.scale, self.scale)
 
-    def normal_in_units(self, mean: Tensor, precision: Tensor) -> TruncatedGaussian:
+    def normal_in_units(self, mean: Tensor, precision: Tensor) -> QuadraticModel:
         """Return N(mean, precision⁻¹) as K, h and c in the units of the table."""
         inverse = 1 / self.scale
         precision = precision * torch.outer(inverse, inverse)
-        mean = self.mean_in_units(mean)
-        linear = precision @ mean
-        constant = len(mean) * torch.log(mean.new_tensor(2 * torch.pi))
-        log_determinant = torch.linalg.slogdet(precision).logabsdet
-        log_partition = 0.5 * (linear @ mean + constant - log_determinant)
-        return TruncatedGaussian(precision, linear, log_partition)
+        return QuadraticModel.normal(self.mean_in_units(mean), precision)

@@ -168,8 +168,7 @@ def fit_by_stochastic_gradient(
     except FitCancelledError:
         status = FitStatus.CANCELLED
     return ComparatorFit(
-        precision=ascent.theta.precision,
-        linear=ascent.theta.linear,
+        theta=ascent.theta,
         status=status,
         objective_path=tuple(path),
         objective_name="squared gradient",
@@ -250,7 +249,7 @@ class _Units:
     @classmethod
     def of(cls, table: ScaledTable) -> "_Units":
         d = table.X.shape[1]
-        if not table.free_linear:
+        if not table.has_linear:
             return cls(np.zeros(d), np.ones(d))
         return cls(np.nanmean(table.X, axis=0), np.nanstd(table.X, axis=0))
 
@@ -264,7 +263,7 @@ class _Units:
 
 def _start(table: ScaledTable) -> Parameters:
     """Return independent columns, half-normal ones unless h is estimated."""
-    if not table.free_linear:
+    if not table.has_linear:
         return Parameters.independent(np.nanmean(table.X**2, axis=0))
     moments = (torch.from_numpy(f(table.X, axis=0)) for f in (np.nanmean, np.nanvar))
     mu, sigma = (part.numpy() for part in match_moments(*moments))
@@ -272,7 +271,7 @@ def _start(table: ScaledTable) -> Parameters:
 
 
 def _slope(table: ScaledTable, data: Moments, model: Moments, theta: Parameters) -> Parameters:
-    slope = gradient(data, model, free_linear=table.free_linear)
+    slope = gradient(data, model, has_linear=table.has_linear)
     penalty = table.penalty.gradient(torch.from_numpy(theta.precision)).numpy()
     return Parameters(slope.precision - penalty, slope.linear)
 

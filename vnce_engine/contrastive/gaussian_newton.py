@@ -4,10 +4,10 @@ import math
 
 from torch import Tensor
 
-from vnce_engine.contrastive.gaussian_sample import GaussianSample, normalised, of_possible_spread
+from vnce_engine.contrastive.gaussian_sample import GaussianSample, of_possible_spread
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import newton_step
-from vnce_engine.optim.step_length import leaves_rounding, scaled_change
+from vnce_engine.optim.step_length import leaves_rounding, scaled_change, share_done
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.checkpoint import RunEntry
@@ -43,7 +43,7 @@ class GaussianCycles:
         """
         self._num_cycles = 0
         # Under other noise an estimated c may leave all rows told apart, and no slope to climb.
-        self.augmented = normalised(of_possible_spread(self.augmented)).augmented()
+        self.augmented = of_possible_spread(self.augmented).normalised().augmented()
         if (earlier := self._progress.checkpoint.begin_run()) is not None:
             self.augmented = earlier.augmented
             self.objective_path = list(earlier.objective_path)
@@ -104,7 +104,5 @@ class GaussianCycles:
 
     def _report(self, change: float, first_change: float, tolerance: float) -> None:
         """Report the share of the way, on a logarithmic scale, from the first change."""
-        way = math.log(max(first_change, tolerance) / tolerance)
-        left = math.log(max(change, tolerance) / tolerance)
-        share = 1 - left / way if way > 0 else 1.0
+        share = share_done(first_change / tolerance, change / tolerance)
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])

@@ -11,13 +11,12 @@ from vnce_engine.contrastive.gaussian_newton import GaussianCycles
 from vnce_engine.contrastive.gaussian_sample import (
     GaussianSample,
     log_density,
-    normalised,
     of_possible_spread,
 )
 from vnce_engine.contrastive.prepared import PreparedTable
 from vnce_engine.contrastive.truncated_sample import noise_points
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import Progress
 
 # Share of the best noise's chance of being taken for data from which noise is near enough. A first
@@ -39,7 +38,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
     """int64 (n,): the pattern of missing cells of each row."""
     patterns: Tensor
     """bool (number of patterns, d): True where missing."""
-    noise: TruncatedGaussian
+    noise: QuadraticModel
     """The noise, normalised."""
     noise_ratio: int
     noise_scale: float
@@ -63,7 +62,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         patterns, pattern = torch.unique(~scaled.observed, dim=0, return_inverse=True)
         device = scale.device
         new_points = partial(noise_points, scaled.num_columns, noise_draws, generator, device)
-        noise, points = normalised(_independent(scale), noise_scale), new_points()
+        noise, points = _independent(scale).normalised(noise_scale), new_points()
         rows = torch.arange(scaled.num_rows, device=device)
         return cls(
             observations=scaled,
@@ -114,7 +113,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         """Return all rows, against the Gaussian that has been found so far."""
         nearer = replace(
             self,
-            noise=normalised(of_possible_spread(augmented), self.noise_scale),
+            noise=of_possible_spread(augmented).normalised(self.noise_scale),
             points=self.new_points(),
         )
         return nearer.subsample(self.sample.owner)
@@ -128,30 +127,26 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         best = self.noise_ratio / (1 + self.noise_ratio)
         return self.noise_scale != 1 or taken_for_noise > _NEAR * best
 
-    def inverse_k0(self, linear: str) -> Tensor:
+    def inverse_k0(self, *, has_linear: bool) -> Tensor:
         """Return ones (d,): independent columns of variance 1 have a K of 1."""
         return torch.ones_like(self.scale)
 
-    def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
+    def interaction_units(self, augmented: Tensor, *, has_linear: bool) -> Tensor:
         """Return 1 / K_ii (d,), for partial correlations: K of correlated columns may be large."""
         return 1 / augmented.diagonal()[:-1]
 
-    def start(self, linear: str) -> Tensor:
+    def start(self, *, has_linear: bool) -> Tensor:
         """Return A of independent columns."""
-        return normalised(_independent(self.scale)).augmented()
+        return _independent(self.scale).normalised().augmented()
 
     def cycles(self, start: Tensor, progress: Progress) -> GaussianCycles:
         """Return Newton's method that is to go on from `start`."""
         return GaussianCycles(start, progress)
 
-    def model(self, augmented: Tensor) -> TruncatedGaussian:
+    def model(self, augmented: Tensor) -> QuadraticModel:
         """Return the density of the table's rows, mean + scale * x if x has the scaled one."""
-        mean = self.mean.cpu()
-        scaled = TruncatedGaussian.from_augmented(augmented.cpu())
-        stretched = scaled.with_columns_scaled(self.scale.cpu())
-        shift = stretched.precision @ mean
-        log_partition = stretched.log_partition + mean @ (stretched.linear + 0.5 * shift)
-        return TruncatedGaussian(stretched.precision, stretched.linear + shift, log_partition)
+        scaled = QuadraticModel.from_augmented(augmented.cpu())
+        return scaled.with_columns_scaled(self.scale.cpu()).with_columns_moved(self.mean.cpu())
 
 
 def _sample(
@@ -159,15 +154,16 @@ def _sample(
     rows: Tensor,
     pattern: Tensor,
     patterns: Tensor,
-    noise: TruncatedGaussian,
+    noise: QuadraticModel,
     noise_ratio: int,
     points: Callable[[int], Tensor],
 ) -> GaussianSample:
     uniforms = points(noise_ratio * len(rows))
     factor = torch.linalg.cholesky(noise.precision)
     standard = torch.special.ndtri(uniforms).mT
-    mean = torch.cholesky_solve(noise.linear.unsqueeze(1), factor)
-    drawn = mean + torch.linalg.solve_triangular(factor.mT, standard, upper=True)
+    drawn = noise.mean().unsqueeze(1) + torch.linalg.solve_triangular(
+        factor.mT, standard, upper=True
+    )
     drawn = drawn.mT.view(noise_ratio, len(rows), -1).transpose(0, 1)
     observed = scaled.observed[rows].unsqueeze(1)
     values = torch.cat([scaled.values[rows].unsqueeze(1), drawn * observed], dim=1)
@@ -180,13 +176,13 @@ def standardised_columns(observations: Observations) -> tuple[Observations, Tens
     """Return the rows with something observed, columns standardised; mean, scale (d,)."""
     kept = observations.observed.any(dim=1)
     values, observed = observations.values[kept], observations.observed[kept]
-    counts = observed.sum(dim=0)
-    mean = values.sum(dim=0) / counts
-    deviations = torch.where(observed, values - mean, 0.0)
-    scale = (deviations.square().sum(dim=0) / counts).sqrt()
-    return Observations(deviations / scale, observed), mean, scale
+    mean, variance = Observations(values, observed).moments()
+    scale = variance.sqrt()
+    return Observations(torch.where(observed, values - mean, 0.0) / scale, observed), mean, scale
 
 
-def _independent(scale: Tensor) -> Tensor:
-    """Return an A (d + 1, d + 1) of independent columns, its c any number."""
-    return torch.eye(len(scale) + 1, dtype=scale.dtype, device=scale.device)
+def _independent(scale: Tensor) -> QuadraticModel:
+    """Return independent columns of mean 0 and variance 1, c any number."""
+    return QuadraticModel(
+        torch.diag(torch.ones_like(scale)), torch.zeros_like(scale), scale.new_zeros(())
+    )

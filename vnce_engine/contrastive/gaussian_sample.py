@@ -12,23 +12,27 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, pad
+from torch.nn.functional import pad
 
-from vnce_engine.distributions.gaussian import (
-    GaussianParameters,
-    half_log_determinants,
-    pattern_factors,
+from vnce_engine.contrastive.objective import (
+    CURVATURE_NOISE_RATIO,
+    DATA,
+    NOISE,
+    curvature_weights,
+    data_probability,
+    log_probability,
+    noise_probability,
+    row_terms,
 )
+from vnce_engine.distributions.definiteness import is_positive_definite
+from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.distributions.information import statistics, upper_triangle
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
-from vnce_engine.penalties.barrier import is_positive_definite
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
 
-# Noise rows a data row that are enough for a Hessian.
-_CURVATURE_NOISE_RATIO = 4
 # Floats of temporaries in one block of rows: 8 MB.
 _BLOCK_FLOATS = 2**20
 
@@ -73,19 +77,17 @@ class GaussianSample:
             return augmented.new_tensor(-math.inf), gradient
         posterior = _Posterior.of(augmented, self.patterns)
         value = augmented.new_zeros(())
-        pull_of_pattern = augmented.new_zeros(len(self.patterns))
+        slope_of_pattern = augmented.new_zeros(len(self.patterns))
         for rows in self._blocks():
             rows_completed = posterior.completed(self.values[rows], self.pattern[rows])
             progress.spend(2 * rows_completed.numel() * len(augmented))
-            logits = self._logits(posterior, rows_completed, rows)
-            signs = self._signs()
-            value += logsigmoid(signs * logits).sum()
-            # The slope of each row's term in its log ratio.
-            pull = signs * torch.sigmoid(-signs * logits)
+            log_ratio = self._log_ratios(posterior, rows_completed, rows)
+            terms = row_terms(log_ratio, self.nu, self._signs())
+            value += terms.value.sum()
             flat = rows_completed.flatten(0, 1)
-            gradient.addmm_(flat.mT * pull.flatten(), flat, alpha=-0.5)
-            pull_of_pattern.index_add_(0, self.pattern[rows], pull.sum(dim=1))
-        gradient[:-1, :-1] -= 0.5 * _weighted(posterior.covariance, pull_of_pattern)
+            gradient.addmm_(flat.mT * terms.slope.flatten(), flat, alpha=-0.5)
+            slope_of_pattern.index_add_(0, self.pattern[rows], terms.slope.sum(dim=1))
+        gradient[:-1, :-1] -= 0.5 * _weighted(posterior.covariance, slope_of_pattern)
         return value, gradient
 
     def curvature(
@@ -96,20 +98,19 @@ class GaussianSample:
         parts, patterns = [], []
         for rows in self._blocks():
             completed = posterior.completed(self.values[rows], self.pattern[rows])
-            probability = torch.sigmoid(self._logits(posterior, completed, rows))
-            weights = probability * (1 - probability) * (0.25 / self.num_rows)
+            log_ratio = self._log_ratios(posterior, completed, rows)
+            weights = curvature_weights(log_ratio, self.nu) * (0.25 / self.num_rows)
             parts.append((completed.flatten(0, 1).mT.contiguous(), weights.flatten()))
             patterns.append(self.pattern[rows])
         return GaussianCurvature(parts, penalty, is_free, patterns, posterior.covariance)
 
-    def completed(self, augmented: Tensor) -> "GaussianSample":
-        """Return this sample, in which missing cells are integrated out and none is drawn."""
-        return self
+    def redraw(self, augmented: Tensor) -> None:
+        """Do nothing: missing cells are integrated out and none is drawn."""
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of the objective (num_rows,), 0 where it is not in here."""
-        logits = self._all_logits(augmented)
-        shares = logsigmoid(self._signs() * logits).sum(dim=1)
+        log_ratio = self._all_log_ratios(augmented)
+        shares = log_probability(log_ratio, self.nu, self._signs()).sum(dim=1)
         return augmented.new_zeros(num_rows).index_add_(0, self.owner, shares)
 
     def information(self, augmented: Tensor) -> Tensor:
@@ -141,14 +142,14 @@ class GaussianSample:
         spread = pad(posterior.covariance, (0, 1, 0, 1))[:, i, j]
         spread[:, i == j] *= 0.5
         num_noise = self.values.shape[1] - self.num_data
-        width = self.num_data + min(num_noise, _CURVATURE_NOISE_RATIO)
+        width = self.num_data + min(num_noise, CURVATURE_NOISE_RATIO)
         weight = augmented.new_ones(width)
         weight[self.num_data :] = num_noise / max(width - self.num_data, 1)
         for rows in self._blocks():
             pattern = self.pattern[rows]
             completed = posterior.completed(self.values[rows, :width], pattern)
             log_ratio = posterior.log_phi(completed, pattern) - self.log_noise[rows, :width]
-            probability = torch.sigmoid(log_ratio - math.log(self.nu))
+            probability = data_probability(log_ratio, self.nu)
             of_rows = statistics(completed.flatten(0, 1).mT)
             means = of_rows - spread[pattern].repeat_interleave(width, dim=0).mT
             yield means, probability.flatten(), weight.repeat(len(pattern))
@@ -181,29 +182,28 @@ class GaussianSample:
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the probability (n,) of being noise that each data row is given."""
-        return torch.sigmoid(-self._all_logits(augmented)[:, 0])
+        return noise_probability(self._all_log_ratios(augmented)[:, 0], self.nu)
 
     def effective_sample_size(self) -> float | None:
-        """Return 1, as draws from the exact posterior all weigh the same; None without gaps."""
+        """Return 1, as draws from the exact posterior all weigh the same; None if complete."""
         return 1.0 if bool(self.patterns[self.pattern].any()) else None
 
-    def _all_logits(self, augmented: Tensor) -> Tensor:
+    def _all_log_ratios(self, augmented: Tensor) -> Tensor:
         posterior = _Posterior.of(augmented, self.patterns)
         parts = []
         for rows in self._blocks():
             completed = posterior.completed(self.values[rows], self.pattern[rows])
-            parts.append(self._logits(posterior, completed, rows))
+            parts.append(self._log_ratios(posterior, completed, rows))
         return torch.cat(parts)
 
-    def _logits(self, posterior: "_Posterior", completed: Tensor, rows: slice) -> Tensor:
-        """Return log phi - log noise - log nu of the observed cells (b, 1 + nu)."""
-        log_phi = posterior.log_phi(completed, self.pattern[rows])
-        return log_phi - self.log_noise[rows] - math.log(self.nu)
+    def _log_ratios(self, posterior: "_Posterior", completed: Tensor, rows: slice) -> Tensor:
+        """Return log phi - log noise of the observed cells (b, 1 + nu)."""
+        return posterior.log_phi(completed, self.pattern[rows]) - self.log_noise[rows]
 
     def _signs(self) -> Tensor:
         """Return (size of a group,): 1 for data, -1 for noise rows."""
-        signs = self.log_noise.new_full((self.values.shape[1],), -1.0)
-        signs[: self.num_data] = 1.0
+        signs = self.log_noise.new_full((self.values.shape[1],), NOISE)
+        signs[: self.num_data] = DATA
         return signs
 
     def _blocks(self) -> Iterator[slice]:
@@ -223,28 +223,18 @@ def log_density(augmented: Tensor, values: Tensor, pattern: Tensor, patterns: Te
     return posterior.log_phi(posterior.completed(values, pattern), pattern)
 
 
-def normalised(augmented: Tensor, scale: float = 1.0) -> TruncatedGaussian:
-    """Return the density on all of R^d of that shape, its standard deviations times `scale`.
-
-    Its c is the log of the integral, whatever that of `augmented` (d + 1, d + 1) is.
-    """
-    found = GaussianParameters(augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1])
-    precision = found.precision / scale**2
-    return TruncatedGaussian(*GaussianParameters.normalised(found.mean(), precision))
-
-
-def of_possible_spread(augmented: Tensor) -> Tensor:
-    """Return A itself, or nearer to independent columns where K is nearly singular.
+def of_possible_spread(augmented: Tensor) -> QuadraticModel:
+    """Return the model of A, or one nearer to independent columns where K is nearly singular.
 
     Standardised columns have no larger variance than d in any direction. An estimate may, against
     noise that is far from the data, and is no place to go on from.
     """
     smallest = 1 / (len(augmented) - 1)
     if float(torch.linalg.eigvalsh(augmented[:-1, :-1])[0]) >= smallest:
-        return augmented
+        return QuadraticModel.from_augmented(augmented)
     # What is zero stays zero.
     identity = torch.eye(len(augmented), dtype=augmented.dtype, device=augmented.device)
-    return torch.lerp(augmented, identity, smallest)
+    return QuadraticModel.from_augmented(torch.lerp(augmented, identity, smallest))
 
 
 @dataclass(frozen=True)
@@ -254,18 +244,13 @@ class _Posterior:
     augmented: Tensor
     covariance: Tensor
     """(patterns, d, d), zero where observed."""
-    log_normaliser: Tensor
+    log_integral: Tensor
     """(patterns,): log of the integral of exp(-½ zᵀ K_mm z) over the missing cells."""
 
     @classmethod
     def of(cls, augmented: Tensor, patterns: Tensor) -> "_Posterior":
-        factor, both_missing = pattern_factors(augmented[:-1, :-1], patterns)
-        num_missing = patterns.to(factor.dtype).sum(dim=1)
-        return cls(
-            augmented,
-            torch.cholesky_inverse(factor) * both_missing,
-            0.5 * num_missing * math.log(2 * math.pi) - half_log_determinants(factor),
-        )
+        conditionals = GaussianConditionals.of(augmented[:-1, :-1], patterns)
+        return cls(augmented, conditionals.covariance(), conditionals.log_integral())
 
     def completed(self, values: Tensor, pattern: Tensor) -> Tensor:
         """Return a = (x, 1) of groups of rows (b, r, d), missing cells at their posterior mean."""
@@ -276,7 +261,7 @@ class _Posterior:
     def log_phi(self, completed: Tensor, pattern: Tensor) -> Tensor:
         """Return log phi of the observed cells (b, r): that at the mean, times the integral."""
         at_mean = -0.5 * ((completed @ self.augmented) * completed).sum(dim=2)
-        return at_mean + self.log_normaliser[pattern].unsqueeze(1)
+        return at_mean + self.log_integral[pattern].unsqueeze(1)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.linalg import solve_triangular
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.patterns import Gaps
+from vnce_engine.data.patterns import MissingnessPatterns
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,7 @@ class LogNormal:
         values, observed = observations.values, observations.observed
         _refuse_zeros(values, observed)
         log_values = torch.where(observed, values, 1.0).log()
-        counts = observed.sum(dim=0).clamp(min=1)
-        log_mean = log_values.sum(dim=0) / counts
-        deviations = torch.where(observed, log_values - log_mean, 0.0)
-        variance = deviations.square().sum(dim=0) / counts
+        log_mean, variance = Observations(log_values, observed).moments()
         if (variance <= 0).any():
             column = int((variance <= 0).nonzero()[0])
             raise ValueError(f"column {column} (counted from 0) has no two different values")
@@ -63,29 +60,29 @@ class LogNormal:
         rows, columns = torch.tril_indices(num_columns, num_columns, offset=-1)
         return torch.cat([self.log_mean, self.factor.diagonal().log(), self.factor[rows, columns]])
 
-    def given(self, log_values: Tensor, gaps: Gaps) -> "ConditionalLogNormal":
+    def given(self, log_values: Tensor, missing: MissingnessPatterns) -> "ConditionalLogNormal":
         """Return the distribution of each row's missing coordinates given its observed ones.
 
-        `log_values` (t, d, n) has the logarithms of t tables that share the mask of `gaps`, rows as
-        columns; of missing cells they are ignored. Rows that share a pattern, whatever their
+        `log_values` (t, d, n) has the logarithms of t tables that share the mask of `missing`, rows
+        as columns; of missing cells they are ignored. Rows that share a pattern, whatever their
         table, share one Cholesky factor.
         """
         precision = self.factor @ self.factor.mT
-        deviations = (log_values - self.log_mean.unsqueeze(1)).where(gaps.observed.mT, 0.0)
-        pull = (precision @ deviations)[:, gaps.column, gaps.row].mT
+        deviations = (log_values - self.log_mean.unsqueeze(1)).where(missing.observed.mT, 0.0)
+        pull = (precision @ deviations)[:, missing.column, missing.row].mT
         factors, whitened_pull = [], []
-        for group, pull_of_group in zip(gaps.groups, gaps.split(pull), strict=True):
+        for group, pull_of_group in zip(missing.groups, missing.split(pull), strict=True):
             blocks = precision[group.patterns.unsqueeze(2), group.patterns.unsqueeze(1)]
             factors.append(torch.linalg.cholesky(blocks)[group.pattern])
             whitened_pull.append(solve_triangular(factors[-1], pull_of_group, upper=False))
-        return ConditionalLogNormal(gaps, self.log_mean, tuple(factors), tuple(whitened_pull))
+        return ConditionalLogNormal(missing, self.log_mean, tuple(factors), tuple(whitened_pull))
 
 
 class Draws(NamedTuple):
     """Draws of missing cells, and how dense the family is there."""
 
     logarithms: Tensor
-    """(p, t, k): of the p missing cells of each of t tables, in the order of their `Gaps`"""
+    """(p, t, k): of the p missing cells of each of t tables, in the order of their patterns"""
     log_prob: Tensor
     """(t, k, n): log density of the cells of each row together; 0 where none is missing"""
 
@@ -98,7 +95,7 @@ class ConditionalLogNormal:
     observed ones, F'(y - m) + F⁻¹ p is a standard normal vector.
     """
 
-    gaps: Gaps
+    missing: MissingnessPatterns
     log_mean: Tensor
     """m (d,)"""
     factors: tuple[Tensor, ...]
@@ -109,8 +106,10 @@ class ConditionalLogNormal:
     def draw(self, normals: Tensor) -> Draws:
         """Map standard normals (p, t, k) to k draws of every missing cell, with gradients."""
         logarithms, log_prob = [normals[:0]], [normals[:0]]
-        means = self.gaps.split(self.log_mean[self.gaps.column])
-        parts = zip(self.factors, self.whitened_pull, means, self.gaps.split(normals), strict=True)
+        means = self.missing.split(self.log_mean[self.missing.column])
+        parts = zip(
+            self.factors, self.whitened_pull, means, self.missing.split(normals), strict=True
+        )
         for factors, pull, mean, own in parts:
             white = (own - pull.unsqueeze(-1)).flatten(2)
             deviations = solve_triangular(factors.mT, white, upper=True).view_as(own)
@@ -119,8 +118,8 @@ class ConditionalLogNormal:
             log_density = -0.5 * own.square() - drawn - 0.5 * math.log(2 * math.pi)
             logarithms.append(drawn.flatten(0, 1))
             log_prob.append(log_density.sum(dim=1) + log_determinant[:, None, None])
-        complete = normals.new_zeros(len(self.gaps.observed), *normals.shape[1:])
-        by_row = complete.index_put((self.gaps.incomplete_rows,), torch.cat(log_prob))
+        complete = normals.new_zeros(len(self.missing.observed), *normals.shape[1:])
+        by_row = complete.index_put((self.missing.incomplete_rows,), torch.cat(log_prob))
         return Draws(torch.cat(logarithms), by_row.permute(1, 2, 0))
 
 

@@ -1,11 +1,9 @@
 """The noise distribution: a product of univariate truncated normals, fitted column by column."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
@@ -51,33 +49,6 @@ class ProductTruncatedNormal:
     def sample(self, uniforms: Tensor) -> Tensor:
         """Map uniforms (n, d), strictly between 0 and 1, to complete rows (n, d)."""
         return truncated_normal.quantile(uniforms, self.mu, self.sigma)
-
-
-def sobol_uniforms(n: int, d: int, seed: int) -> Tensor:
-    """Return the first n points of a scrambled Sobol sequence in (0, 1)^d; d is at most 21201.
-
-    Shape (n, d), float64. n need not be a power of two: the points are a prefix of the sequence,
-    still evenly spread but no longer exactly balanced.
-    """
-    return sobol_stream(d, seed)(n)
-
-
-def sobol_stream(d: int, seed: int) -> Callable[[int], Tensor]:
-    """Return a function that gives the next n points of a scrambled Sobol sequence."""
-    engine = SobolEngine(d, scramble=True, seed=seed)
-
-    def draw(n: int) -> Tensor:
-        points: Tensor = engine.draw(n, dtype=torch.float64)
-        # Coordinates are multiples of 2^-MAXBIT from 0 on; the middle of each step is never 0.
-        return points + 2.0 ** -(SobolEngine.MAXBIT + 1)
-
-    return draw
-
-
-def random_uniforms(n: int, d: int, generator: torch.Generator) -> Tensor:
-    """Return independent uniforms (n, d), float64, strictly between 0 and 1."""
-    uniforms = torch.rand(n, d, dtype=torch.float64, generator=generator)
-    return uniforms.clamp(min=2.0**-54)
 
 
 def _refuse_columns(bad: Tensor, rule: str) -> None:

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.log_normal import LogNormal
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.objective import data_term, noise_term, vnce_objective
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.patterns import Gaps
+from vnce_engine.data.patterns import MissingnessPatterns
 from vnce_engine.distributions import truncated_normal
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.optim import bfgs
 from vnce_engine.optim.quadratic_forms import quadratic_forms
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -38,7 +39,7 @@ _WORK_PER_CELL = 100
 class PaperFit:
     """What `fit_paper` found, in the units of the observations it was given."""
 
-    model: TruncatedGaussian
+    model: QuadraticModel
     family: LogNormal
     status: FitStatus
     objective_path: tuple[float, ...]
@@ -61,12 +62,12 @@ def fit_paper(
     noise: ProductTruncatedNormal,
     generator: torch.Generator,
     *,
-    free_linear: bool = False,
+    has_linear: bool = False,
     penalty: Callable[[Tensor], Tensor] | None = None,
     max_iterations: int = MAX_ITERATIONS,
     progress: Progress | None = None,
 ) -> PaperFit:
-    """Maximise the VNCE objective over K, c (and h if `free_linear`) and a joint log-normal q.
+    """Maximise the VNCE objective over K, c (and h if `has_linear`) and a joint log-normal q.
 
     E-steps move q and M-steps the model, in turn, by 5 BFGS iterations each, until a cycle no
     longer raises the objective or the M-steps have taken `max_iterations`. Each cycle draws new
@@ -85,7 +86,7 @@ def fit_paper(
     log-normal cannot condition on.
     """
     progress = progress or Progress(None)
-    em = _VariationalEM(observations, noise, generator, free_linear, penalty, progress)
+    em = _VariationalEM(observations, noise, generator, has_linear, penalty, progress)
     # Without missing cells there is nothing to alternate with: this is NCE, and runs through.
     step_length = max_iterations if observations.observed.all() else ITERATIONS_PER_STEP
     end_cycle = progress.checkpoint.begin_loop(em)
@@ -139,11 +140,13 @@ class _Tables:
         log_values = rows.where(observed, 1.0).log().mT.contiguous()
         return cls(values, log_values, noise.log_prob(rows, observed))
 
-    def complete(self, family: LogNormal, gaps: Gaps, normals: Tensor) -> "_Completed":
+    def complete(
+        self, family: LogNormal, missing: MissingnessPatterns, normals: Tensor
+    ) -> "_Completed":
         """Draw the missing cells by standard normals (p, t, k), with gradients by the family."""
-        drawn = family.given(self.log_values, gaps).draw(normals)
+        drawn = family.given(self.log_values, missing).draw(normals)
         rows = self.values.unsqueeze(2).repeat(1, 1, normals.shape[2], 1)
-        rows[:, gaps.column, :, gaps.row] = drawn.logarithms.exp()
+        rows[:, missing.column, :, missing.row] = drawn.logarithms.exp()
         return _Completed(rows, -drawn.log_prob - self.log_noise.unsqueeze(1))
 
 
@@ -156,7 +159,7 @@ class _Completed:
     offset: Tensor
     """- log q - log p_noise (t, k, n)"""
 
-    def log_ratio(self, model: TruncatedGaussian) -> Tensor:
+    def log_ratio(self, model: QuadraticModel) -> Tensor:
         """Return log phi - log q - log p_noise (k, t n)."""
         augmented = model.augmented()
         log_phi = [quadratic_forms(augmented, table.flatten(1)) for table in self.rows]
@@ -172,7 +175,7 @@ class _VariationalEM:
         observations: Observations,
         noise: ProductTruncatedNormal,
         generator: torch.Generator,
-        free_linear: bool,
+        has_linear: bool,
         penalty: Callable[[Tensor], Tensor] | None,
         progress: Progress,
     ) -> None:
@@ -182,17 +185,17 @@ class _VariationalEM:
         self._progress = progress
         num_rows, num_columns = observations.values.shape
         self._work = _WORK_PER_CELL * NOISE_RATIO * NUM_DRAWS * num_rows * num_columns
-        uniforms = random_uniforms(NOISE_RATIO * num_rows, num_columns, generator)
+        uniforms = open_uniforms((NOISE_RATIO * num_rows, num_columns), generator)
         noise_rows = noise.sample(uniforms).reshape(NOISE_RATIO, num_rows, num_columns)
         observed = observations.observed
-        self._gaps = Gaps.of(observed)
+        self._missing = MissingnessPatterns.of(observed)
         self._data_table = _Tables.of(observations.values.unsqueeze(0), observed, noise)
         self._noise_tables = _Tables.of(noise_rows, observed, noise)
         self._num_columns = num_columns
         self._generator = generator
-        self._free_linear = free_linear
+        self._has_linear = has_linear
         self._penalty = penalty
-        self._theta = _theta_at_noise(observations, noise, free_linear)
+        self._theta = _theta_at_noise(observations, noise, has_linear)
         self._alpha = LogNormal.fit_independent(observations).to_vector()
         self._cycle_start = self._present()
         self._redraw()
@@ -223,13 +226,13 @@ class _VariationalEM:
     def _redraw(self) -> None:
         """Take new standard normals for the draws from q."""
         # Without missing cells all draws of a row are alike, and one gives the NCE objective.
-        num_draws = NUM_DRAWS if self._gaps.num_cells else 1
-        shape = (self._gaps.num_cells, 1 + NOISE_RATIO, num_draws)
+        num_draws = NUM_DRAWS if self._missing.num_cells else 1
+        shape = (self._missing.num_cells, 1 + NOISE_RATIO, num_draws)
         normals = torch.randn(shape, dtype=torch.float64, generator=self._generator)
         self._data_normals, self._noise_normals = normals[:, :1], normals[:, 1:]
         self._set_family(self._alpha)
 
-    def model(self) -> TruncatedGaussian:
+    def model(self) -> QuadraticModel:
         return self._model(self._theta)
 
     def family(self) -> LogNormal:
@@ -243,7 +246,7 @@ class _VariationalEM:
 
         q changes the data term only, until its new noise draws are taken.
         """
-        if not self._gaps.num_cells:
+        if not self._missing.num_cells:
             return 0.0
         model = self.model()
         rest = noise_term(self._noise.log_ratio(model), NOISE_RATIO) - self._penalty_of(model)
@@ -285,47 +288,47 @@ class _VariationalEM:
 
         return self._progress.checkpoint.value(told)
 
-    def log_ratios(self, model: TruncatedGaussian) -> tuple[Tensor, Tensor]:
+    def log_ratios(self, model: QuadraticModel) -> tuple[Tensor, Tensor]:
         """Return log phi - log q - log p_noise of data (k, n) and noise rows (k, nu n)."""
         return self._data.log_ratio(model), self._noise.log_ratio(model)
 
-    def _objective(self, model: TruncatedGaussian) -> Tensor:
+    def _objective(self, model: QuadraticModel) -> Tensor:
         terms = vnce_objective(*self.log_ratios(model), NOISE_RATIO)
         return terms.total - self._penalty_of(model)
 
-    def _penalty_of(self, model: TruncatedGaussian) -> Tensor | float:
+    def _penalty_of(self, model: QuadraticModel) -> Tensor | float:
         return self._penalty(model.precision) if self._penalty is not None else 0.0
 
     def _set_family(self, alpha: Tensor) -> None:
         self._alpha = alpha
         family = self._family(alpha)
         self._data = self._complete_data(family)
-        self._noise = self._noise_tables.complete(family, self._gaps, self._noise_normals)
+        self._noise = self._noise_tables.complete(family, self._missing, self._noise_normals)
 
     def _complete_data(self, family: LogNormal) -> _Completed:
-        return self._data_table.complete(family, self._gaps, self._data_normals)
+        return self._data_table.complete(family, self._missing, self._data_normals)
 
     def _family(self, alpha: Tensor) -> LogNormal:
         return LogNormal.from_vector(alpha, self._num_columns)
 
-    def _model(self, theta: Tensor) -> TruncatedGaussian:
+    def _model(self, theta: Tensor) -> QuadraticModel:
         """Read theta: logs of K's diagonal, K above it row by row, h if it is free, c."""
         d = self._num_columns
         num_pairs = d * (d - 1) // 2
         log_diagonal, pairs, linear, log_partition = theta.split(
-            [d, num_pairs, d if self._free_linear else 0, 1]
+            [d, num_pairs, d if self._has_linear else 0, 1]
         )
         rows, columns = torch.triu_indices(d, d, offset=1)
         upper = torch.diag(0.5 * log_diagonal.exp()).index_put((rows, columns), pairs)
-        linear = linear if self._free_linear else theta.new_zeros(d)
-        return TruncatedGaussian(upper + upper.mT, linear, log_partition.squeeze(0))
+        linear = linear if self._has_linear else theta.new_zeros(d)
+        return QuadraticModel(upper + upper.mT, linear, log_partition.squeeze(0))
 
 
 def _theta_at_noise(
-    observations: Observations, noise: ProductTruncatedNormal, free_linear: bool
+    observations: Observations, noise: ProductTruncatedNormal, has_linear: bool
 ) -> Tensor:
     """Return the theta of independent columns: the noise itself, or half-normals where h = 0."""
-    if free_linear:
+    if has_linear:
         mu, sigma = noise.mu, noise.sigma
     else:
         counts = observations.observed.sum(dim=0)
@@ -335,13 +338,8 @@ def _theta_at_noise(
         )
     d = mu.shape[0]
     linear = mu / sigma.square()
-    log_integral = (
-        truncated_normal.log_mass(mu, sigma)
-        + 0.5 * math.log(2 * math.pi)
-        + sigma.log()
-        + 0.5 * (mu / sigma).square()
-    )
+    log_integral = truncated_normal.log_integral(mu, sigma)
     pairs = mu.new_zeros(d * (d - 1) // 2)
     return torch.cat(
-        [-2 * sigma.log(), pairs, linear if free_linear else linear[:0], log_integral.sum()[None]]
+        [-2 * sigma.log(), pairs, linear if has_linear else linear[:0], log_integral.sum()[None]]
     )

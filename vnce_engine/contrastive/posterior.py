@@ -24,14 +24,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.special import erfc, erfcx, log_ndtr, ndtri
 
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.optim.symmetric_products import quadratics
 
-# Beyond this -mean the mass of a truncated normal nears the smallest float.
-_TAIL = 30.0
 # A first tilt that moves a cell's mean by more than this, in units of its spread before truncation,
 # goes too far: with all of ten columns' K_ij half of K_ii, weights vary by a third, and by a tenth
 # at the saddle point. Where tilts are smaller the saddle point is worth no more.
@@ -142,7 +139,7 @@ def _propose(conditional: _Conditional, uniforms: Tensor) -> _Proposals:
     # y less what the cells drawn so far take of it: in the end the mean of L_ii z_i.
     means = conditional.root.expand_as(uniforms).clone()
     for i in reversed(range(len(cells))):
-        drawn, log_mass = _truncated_draw(means[i] + tilt[i], uniforms[i])
+        drawn, log_mass = truncated_normal.fast_draws(means[i] + tilt[i], uniforms[i])
         torch.div(drawn, factor[i, i], out=cells[i])
         # Of N(mean, 1) to N(mean + tilt, 1), truncated.
         log_ratio = tilt[i] * (means[i] - drawn + 0.5 * tilt[i]) + log_mass
@@ -164,7 +161,7 @@ def _tilt(conditional: _Conditional) -> tuple[Tensor, Tensor]:
     factor, means = conditional.factor, conditional.root.clone()
     hazard, cells = torch.empty_like(means), torch.empty_like(means)
     for i in reversed(range(len(means))):
-        hazard[i] = _hazard(means[i])
+        hazard[i] = truncated_normal.hazard(-means[i])
         cells[i] = (means[i] + hazard[i]) / factor[i, i]
         if i:
             means[:i] -= factor[i, :i].unsqueeze(1) * cells[i]
@@ -210,23 +207,3 @@ def _saddle_tilt(factor: Tensor, root: Tensor, means: Tensor) -> Tensor:
     noise = (factor * (truncated / diagonal).unsqueeze(2)).sum(dim=1) - root
     tilt = noise - (truncated - means)
     return torch.where(is_near, tilt, torch.nan).mT
-
-
-def _hazard(mean: Tensor) -> Tensor:
-    """Return the mean of e ~ N(0, 1) given mean + e >= 0."""
-    # erfcx overflows where a normal is not truncated at all.
-    hazard: Tensor = math.sqrt(2 / math.pi) / erfcx((mean * -math.sqrt(0.5)).clamp(min=-26.0))
-    return hazard
-
-
-def _truncated_draw(mean: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """Return draws from N(mean, 1) truncated to [0, inf), and the log of the mass there.
-
-    The upper tail serves all uniforms: where it rounds to 1, seven standard deviations below the
-    mean, a draw loses digits.
-    """
-    if not bool((mean >= -_TAIL).all()):
-        return truncated_normal.quantile(uniforms, mean, torch.ones_like(mean)), log_ndtr(mean)
-    mass = erfc(mean * -math.sqrt(0.5)).mul_(0.5)
-    distance: Tensor = ndtri((1 - uniforms).mul_(mass))
-    return torch.sub(mean, distance).clamp_(min=0), mass.log_()

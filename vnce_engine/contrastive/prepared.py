@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.surrogate import Sample, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
@@ -34,8 +34,8 @@ class RowSample(Sample, Protocol):
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
 
-    def completed(self, augmented: Tensor) -> Self:
-        """Return this sample, its missing cells drawn anew under `augmented` if they are drawn."""
+    def redraw(self, augmented: Tensor) -> None:
+        """Draw missing cells anew under `augmented`, in place of the draws so far, if any are."""
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each row's share of the objective, (num_rows,): 0 for rows of other samples.
@@ -125,30 +125,47 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         self,
         strength: float | None,
         kind: PenaltyKind,
-        linear: str,
         num_rows: int,
         barrier_rows: float = 0.0,
+        *,
+        has_linear: bool,
     ) -> Penalty:
         """Return the penalty for a fit to `num_rows` rows; a strength of None is none at all."""
-        return Penalty(strength or 0.0, kind, self.inverse_k0(linear), num_rows, barrier_rows)
+        inverse_k0 = self.inverse_k0(has_linear=has_linear)
+        return Penalty(strength or 0.0, kind, inverse_k0, num_rows, barrier_rows)
 
     def constraints(
-        self, linear: str, graph: Tensor | None = None, *, is_definite: bool = False
+        self, graph: Tensor | None = None, *, has_linear: bool, is_definite: bool = False
     ) -> Constraints:
         """Return where A may lie: h free or zero, K_ii at least a twentieth of k0_i.
 
         `graph`, bool (d, d), has the interactions that may differ from zero.
         """
-        floor = SMALLEST_DIAGONAL / self.inverse_k0(linear)
-        return Constraints(linear == "free", floor, graph, is_definite)
+        floor = SMALLEST_DIAGONAL / self.inverse_k0(has_linear=has_linear)
+        return Constraints(has_linear, floor, graph, is_definite)
 
     def is_noise_near(self, sample: RowSampleT, augmented: Tensor) -> bool:
         """Return whether the noise of a final sample is as near to the data as it can be made."""
         return True
 
-    def interaction_units(self, augmented: Tensor, linear: str) -> Tensor:
+    def interaction_units(self, augmented: Tensor, *, has_linear: bool) -> Tensor:
         """Return (d,): K_ij times the roots of entries i and j is judged for its size."""
-        return self.inverse_k0(linear)
+        return self.inverse_k0(has_linear=has_linear)
+
+    @classmethod
+    @abstractmethod
+    def prepare(
+        cls,
+        observations: Observations,
+        noise_ratio: int,
+        noise_draws: str,
+        generator: torch.Generator,
+        noise_scale: float = 1.0,
+    ) -> Self:
+        """Scale the columns, and draw `noise_ratio` noise rows a data row, "sobol" or "random".
+
+        `noise_scale` widens the noise, which otherwise resembles the data, or narrows it below 1.
+        """
 
     @abstractmethod
     def subsample(self, rows: Tensor) -> RowSampleT:
@@ -163,11 +180,11 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return all rows with the noise of the last cycles, which start there."""
 
     @abstractmethod
-    def inverse_k0(self, linear: str) -> Tensor:
+    def inverse_k0(self, *, has_linear: bool) -> Tensor:
         """Return 1 / k0 (d,), k0 being about the diagonal that K has without interactions."""
 
     @abstractmethod
-    def start(self, linear: str) -> Tensor:
+    def start(self, *, has_linear: bool) -> Tensor:
         """Return A of a model without interactions."""
 
     @abstractmethod
@@ -175,5 +192,5 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return a fit that is to go on from `start`."""
 
     @abstractmethod
-    def model(self, augmented: Tensor) -> TruncatedGaussian:
+    def model(self, augmented: Tensor) -> QuadraticModel:
         """Return the estimate in the units of the table that was given."""

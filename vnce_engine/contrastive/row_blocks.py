@@ -2,7 +2,7 @@
 
 A block holds its rows transposed, one coordinate a contiguous line, because every pass over the
 data is then a product of a small matrix with a wide one. The last line is constant 1 and carries
-the linear term and the log partition (see `TruncatedGaussian.augmented`).
+the linear term and the log partition (see `QuadraticModel.augmented`).
 """
 
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from vnce_engine.contrastive.objective import DATA, NOISE
 from vnce_engine.optim.symmetric_products import quadratics
 from vnce_engine.runtime.arena import Arena
 
@@ -114,6 +115,11 @@ class Block:
             log_ratio_offset=kept(self.log_ratio_offset),
             draw_weight=kept(self.draw_weight),
         )
+
+    @property
+    def sign(self) -> float:
+        """The sign of its rows' class in the objective."""
+        return NOISE if self.is_noise else DATA
 
     @property
     def uniforms(self) -> Tensor:

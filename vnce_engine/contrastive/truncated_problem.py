@@ -1,6 +1,5 @@
 """A table made ready for fitting: scaled columns, noise, the contrastive sample."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from vnce_engine.contrastive.truncated_sample import (
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import Progress
 
 # Draws of each missing cell of a data row while much is still to change, and in the last cycles,
@@ -107,34 +106,29 @@ class Problem(PreparedTable[ContrastiveSample]):
         rows = torch.arange(num_rows, device=self.scale.device)
         return replace(self, observations=part, sample=self._sample_of(part, rows))
 
-    def inverse_k0(self, linear: str) -> Tensor:
+    def inverse_k0(self, *, has_linear: bool) -> Tensor:
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
-        return inverse_k0(self.observations, linear)
+        return inverse_k0(self.observations, has_linear=has_linear)
 
-    def start(self, linear: str) -> Tensor:
+    def start(self, *, has_linear: bool) -> Tensor:
         """Return A of a model without interactions: about the marginals where h is free."""
-        if linear == "free":
+        if has_linear:
             mu, sigma = self.marginals.mu, self.marginals.sigma
         else:
             # The half-normal with the mean square of each column.
             mu, sigma = torch.zeros_like(self.scale), torch.ones_like(self.scale)
         precision = sigma**-2
-        log_partition = (
-            0.5 * mu.square() * precision
-            + torch.log(sigma)
-            + 0.5 * math.log(2 * math.pi)
-            + truncated_normal.log_mass(mu, sigma)
-        ).sum()
-        model = TruncatedGaussian(torch.diag(precision), mu * precision, log_partition)
-        return self.constraints(linear).project(model.augmented())
+        log_partition = truncated_normal.log_integral(mu, sigma).sum()
+        model = QuadraticModel(torch.diag(precision), mu * precision, log_partition)
+        return self.constraints(has_linear=has_linear).project(model.augmented())
 
     def cycles(self, start: Tensor, progress: Progress) -> Cycles:
         """Return variational EM that is to go on from `start`."""
         return Cycles(start, progress)
 
-    def model(self, augmented: Tensor) -> TruncatedGaussian:
+    def model(self, augmented: Tensor) -> QuadraticModel:
         """Return the estimate in the units of the table that was given."""
-        scaled = TruncatedGaussian.from_augmented(augmented.cpu())
+        scaled = QuadraticModel.from_augmented(augmented.cpu())
         return scaled.with_columns_scaled(self.scale.cpu())
 
 
@@ -172,15 +166,6 @@ def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
     return Observations(values.div_(scale), observed), scale
 
 
-def inverse_k0(scaled: Observations, linear: str) -> Tensor:
+def inverse_k0(scaled: Observations, *, has_linear: bool) -> Tensor:
     """Return 1 / k0 (d,) of `scaled_columns`: mean(x²), or var(x) where h accounts for the mean."""
-    if linear == "zero":
-        return scaled.values.new_ones(scaled.num_columns)
-    return scaled.moments()[1]
-
-
-def num_parameters(num_columns: int, num_edges: int | None = None) -> int:
-    """Return the number of entries of K, h and c; of a graph's if its edges are counted."""
-    if num_edges is None:
-        num_edges = num_columns * (num_columns - 1) // 2
-    return num_edges + 2 * num_columns + 1
+    return scaled.moments()[1] if has_linear else scaled.values.new_ones(scaled.num_columns)

@@ -1,18 +1,25 @@
 """The contrastive sample: the data, and noise that carries the data's own missingness."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms, sobol_stream
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.objective import (
+    CURVATURE_NOISE_RATIO,
+    curvature_weights,
+    data_probability,
+    log_probability,
+    noise_probability,
+    row_terms,
+)
 from vnce_engine.contrastive.posterior import complete, expected_rows
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.information import statistics
+from vnce_engine.distributions.uniforms import open_uniforms, sobol_stream
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, quadratics
 from vnce_engine.penalties.penalty import PenaltyCurvature
@@ -21,8 +28,6 @@ from vnce_engine.runtime.progress import Progress
 
 # Keeps stratified uniforms inside (0, 1) after rounding.
 _EDGE = 2.0**-40
-# Noise rows a data row in the Hessian, which needs fewer rows than the gradient.
-_CURVATURE_NOISE_RATIO = 4
 
 
 @dataclass(frozen=True)
@@ -57,33 +62,27 @@ class ContrastiveSample:
 
     def terms(self, augmented: Tensor, progress: Progress) -> tuple[Tensor, Tensor]:
         """Return the sum of the rows' terms at `augmented`, the draws fixed, and its gradient."""
-        log_nu = math.log(self.nu)
         value = augmented.new_zeros(())
         squares = WeightedSquares(augmented)
         for block in self.blocks:
             progress.spend(2 * block.work)
-            logits = block.log_ratios(augmented).flatten() - log_nu
-            if block.is_noise:
-                logits = -logits
+            terms = row_terms(block.log_ratios(augmented).flatten(), self.nu, block.sign)
             weight = block.draw_weight.flatten()
-            value += logsigmoid(logits) @ weight
-            slopes = torch.sigmoid(-logits).mul_(weight)  # the probability of the wrong class
-            sign = 1 if block.is_noise else -1
-            squares.add(block.flat_draws, slopes.mul_(0.5 * sign))
+            value += terms.value @ weight
+            # The slope of log phi in A is -½ aaᵀ.
+            squares.add(block.flat_draws, terms.slope.mul_(weight).mul_(-0.5))
         return value, squares.total()
 
     def curvature(
         self, augmented: Tensor, penalty: PenaltyCurvature, is_free: Tensor
     ) -> RowCurvature:
         """Return about the negative Hessian: one draw of each row, and only part of the noise."""
-        log_nu = math.log(self.nu)
         rows = []
         for block, count, weight in self.curvature_rows():
             draws = block.draws[:, 0, :count]
             quadratic = quadratics(augmented, draws)
             log_ratio = torch.sub(block.log_ratio_offset[0, :count], quadratic, alpha=0.5)
-            class_probability = torch.sigmoid(log_ratio - log_nu)
-            weights = class_probability * (1 - class_probability)
+            weights = curvature_weights(log_ratio, self.nu)
             if self.curvature_at_means:
                 draws = _mean_rows(block, augmented)[:, :count]
             rows.append((draws, weights * (0.25 * weight / self.num_rows)))
@@ -105,37 +104,32 @@ class ContrastiveSample:
 
     def wrong_probability(self, augmented: Tensor) -> Tensor:
         """Return the mean over draws (n,) of the probability of being noise, by data row."""
-        log_nu = math.log(self.nu)
-        return torch.cat(
-            [
-                (torch.sigmoid(log_nu - block.log_ratios(augmented)) * block.draw_weight).sum(dim=0)
-                for block in self.data
-            ]
-        )
+        probabilities = [
+            noise_probability(block.log_ratios(augmented), self.nu) * block.draw_weight
+            for block in self.data
+        ]
+        return torch.cat([of_draws.sum(dim=0) for of_draws in probabilities])
 
     def effective_sample_size(self) -> float | None:
         """Return the mean of (sum w)² / (k sum w²), w = phi / q; None without missing cells."""
         shares = [_effective_share(block) for block in self.data if block.num_draws > 1]
         return float(torch.cat(shares).mean()) if shares else None
 
-    def completed(self, augmented: Tensor) -> "ContrastiveSample":
-        """Return this sample, its missing cells drawn anew under `augmented`."""
+    def redraw(self, augmented: Tensor) -> None:
+        """Draw missing cells anew under `augmented`, in place of the draws so far."""
         for block in self.blocks:
             complete(block, augmented)
-        return self
 
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each data row's share of J_NCE with its noise rows', the draws as they are.
 
         Shape (num_rows,): by data row of the table, 0 where it is not in this sample.
         """
-        log_nu = math.log(self.nu)
         total = augmented.new_zeros(num_rows)
         for block in self.blocks:
             # A row's phi(x) is the mean weight of its draws, also where theta is another.
             log_ratio = (block.log_ratios(augmented) + block.draw_weight.log()).logsumexp(dim=0)
-            logits = log_nu - log_ratio if block.is_noise else log_ratio - log_nu
-            total.index_add_(0, block.owner, logsigmoid(logits))
+            total.index_add_(0, block.owner, log_probability(log_ratio, self.nu, block.sign))
         return total
 
     def information(self, augmented: Tensor) -> Tensor:
@@ -143,28 +137,26 @@ class ContrastiveSample:
 
         Of noise rows it takes four a data row, and for T the statistics of about their mean row.
         """
-        log_nu = math.log(self.nu)
         size = len(augmented) * (len(augmented) + 1) // 2
         total = augmented.new_zeros(size, size)
         for block, count, weight in self.curvature_rows():
-            probability = torch.sigmoid(block.log_ratios(augmented)[:, :count] - log_nu)
-            weights = (probability * (1 - probability) * block.draw_weight[:, :count]).sum(dim=0)
+            of_draws = curvature_weights(block.log_ratios(augmented)[:, :count], self.nu)
+            weights = (of_draws * block.draw_weight[:, :count]).sum(dim=0)
             if block.is_noise:
                 means = statistics(expected_rows(block, augmented)[:, :count])
             else:
-                of_draws = statistics(block.flat_draws).view(size, block.num_draws, -1)
-                means = (of_draws * block.draw_weight).sum(dim=1)
+                drawn = statistics(block.flat_draws).view(size, block.num_draws, -1)
+                means = (drawn * block.draw_weight).sum(dim=1)
             total.addmm_(means * weights, means.mT, alpha=weight)
         return total
 
     def noise_scores(self, augmented: Tensor) -> Tensor:
         """Return sum s sᵀ (p, p) of the noise rows' scores s = -h T, T of their draws."""
-        log_nu = math.log(self.nu)
         size = len(augmented) * (len(augmented) + 1) // 2
         total = augmented.new_zeros(size, size)
         for block, count, weight in self.curvature_rows():
             if block.is_noise:
-                probability = torch.sigmoid(block.log_ratios(augmented)[0, :count] - log_nu)
+                probability = data_probability(block.log_ratios(augmented)[0, :count], self.nu)
                 scores = statistics(block.flat_draws[:, :count]) * probability
                 total.addmm_(scores, scores.mT, alpha=weight)
         return total
@@ -185,12 +177,12 @@ class ContrastiveSample:
     def curvature_rows(self) -> list[tuple[Block, int, float]]:
         """Return what is enough for a Hessian of each block: so many rows, each worth so many.
 
-        A Hessian needs fewer rows than a gradient: four noise rows a data row, of all owners.
+        Four noise rows a data row, of all owners.
         """
         parts = [(block, block.num_rows, 1.0) for block in self.data]
         for block in self.noise:
             copies = block.num_rows // block.num_owners
-            kept = min(copies, _CURVATURE_NOISE_RATIO)
+            kept = min(copies, CURVATURE_NOISE_RATIO)
             parts.append((block, kept * block.num_owners, copies / kept))
         return parts
 
@@ -287,7 +279,7 @@ def noise_points(
     of every coordinate, so that noise of a few data rows alone would be anything but even.
     """
     if draws == "random":
-        return lambda n: random_uniforms(n, num_columns, generator).to(device)
+        return lambda n: open_uniforms((n, num_columns), generator).to(device)
     seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
     stream, shuffling = sobol_stream(num_columns, seed), torch.Generator().manual_seed(seed)
     return lambda n: stream(n)[torch.randperm(n, generator=shuffling)].to(device)

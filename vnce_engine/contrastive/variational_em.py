@@ -12,7 +12,13 @@ from vnce_engine.optim.anderson import Acceleration
 from vnce_engine.optim.conjugate_gradients import STRICT_FORCING
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.newton import NewtonStep, newton_step
-from vnce_engine.optim.step_length import centred, column_units, scaled_change, standard_errors
+from vnce_engine.optim.step_length import (
+    centred,
+    column_units,
+    length_in_standard_errors,
+    scaled_change,
+    share_done,
+)
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.checkpoint import RunEntry
@@ -201,9 +207,7 @@ class Cycles:
         return image
 
     def _report(self, ratio: float, first_ratio: float) -> None:
-        whole = math.log(max(first_ratio, 1))
-        left = math.log(max(ratio, 1))
-        share = 1 - left / whole if whole > 0 else 1.0
+        share = share_done(first_ratio, ratio)
         self._progress.report(share, len(self.objective_path), self.objective_path[-1])
 
 
@@ -225,4 +229,4 @@ def _convergence_ratio(step: NewtonStep, start: Tensor, centre: Tensor, toleranc
     image = step.point.augmented
     change = max(_change(part, image, centre) for part in (image - start, step.remaining))
     settled = min(_STEP * tolerance, _LARGEST_STEP)
-    return min(change / tolerance, standard_errors(step) / settled)
+    return min(change / tolerance, length_in_standard_errors(step) / settled)

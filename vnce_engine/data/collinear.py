@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from vnce_engine.data.observations import PART_ROWS
+
 FloatArray = NDArray[np.float64]
 
 # From this |correlation| on, two columns are one; 1 - r² is then what another leaves of a column.
@@ -16,8 +18,6 @@ _LEFT = 1 - _SAME**2
 _MIN_ROWS = 10
 # Smallest weight, both columns in standard deviations, that makes a column part of a combination.
 _MIN_WEIGHT = 0.01
-# Rows whose passing results are in memory at once.
-_PART_ROWS = 16_384
 
 
 class Combination(NamedTuple):
@@ -110,5 +110,5 @@ class _Standard:
             yield np.where(observed, (part - self._mean) / self._spread, 0.0), observed
 
     def _split(self) -> Iterator[FloatArray]:
-        for start in range(0, len(self._rows), _PART_ROWS):
-            yield self._X[self._rows[start : start + _PART_ROWS]]
+        for start in range(0, len(self._rows), PART_ROWS):
+            yield self._X[self._rows[start : start + PART_ROWS]]

@@ -1,4 +1,4 @@
-"""A table of numbers with holes, as values and a mask of what was observed."""
+"""A table of numbers with missing cells, as values and a mask of what was observed."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from vnce_engine.runtime.checks import as_array
 # Rows that a fit needs at least: held-out rows of fewer say nothing.
 MIN_ROWS = 6
 # Rows whose passing results are in memory at once.
-_PART_ROWS = 16_384
+PART_ROWS = 16_384
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Observations:
 
     def counts(self) -> Tensor:
         """Return int64 (d,): the number of observed cells of each column."""
-        return torch.stack([part.sum(dim=0) for part in self.observed.split(_PART_ROWS)]).sum(dim=0)
+        return torch.stack([part.sum(dim=0) for part in self.observed.split(PART_ROWS)]).sum(dim=0)
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Return mean and variance (d,) of each column's observed cells; 0 where there are none."""
@@ -79,7 +79,7 @@ class Observations:
         return torch.stack(parts).min(dim=0).values
 
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
-        return zip(self.values.split(_PART_ROWS), self.observed.split(_PART_ROWS), strict=True)
+        return zip(self.values.split(PART_ROWS), self.observed.split(PART_ROWS), strict=True)
 
     def reordered(self, rows: Tensor, columns: Tensor) -> "Observations":
         """Return the table with its rows, int64 (n,), and columns, int64 (d,), in another order."""

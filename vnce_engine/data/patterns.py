@@ -1,4 +1,4 @@
-"""Where a table's missing cells are: rows that share a pattern, or miss as many cells.
+"""Where a table's missing cells are, rows that miss as many together.
 
 What is done to the missing cells of one row is then done to those of many in one batch of small
 matrices, none larger than it has to be.
@@ -10,23 +10,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-
-class Pattern(NamedTuple):
-    """One missingness pattern and the rows that share it."""
-
-    observed: Tensor
-    """bool (d,)"""
-    rows: Tensor
-    """int64 (number of rows with this pattern,), ascending"""
-
-
-def group_patterns(observed: Tensor) -> list[Pattern]:
-    """Return the distinct rows of a bool (n, d) mask, each with the rows that share it."""
-    distinct, inverse = torch.unique(observed, dim=0, return_inverse=True)
-    rows = torch.argsort(inverse, stable=True)
-    counts = torch.bincount(inverse, minlength=distinct.shape[0]).tolist()
-    return [Pattern(p, r) for p, r in zip(distinct, rows.split(counts), strict=True)]
 
 
 class AlikeRows(NamedTuple):
@@ -41,7 +24,7 @@ class AlikeRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Gaps:
+class MissingnessPatterns:
     """The p missing cells of a mask (n, d), in the order in which `split` cuts vectors of them."""
 
     observed: Tensor
@@ -56,7 +39,7 @@ class Gaps:
     """int64 (p,)"""
 
     @classmethod
-    def of(cls, observed: Tensor) -> "Gaps":
+    def of(cls, observed: Tensor) -> "MissingnessPatterns":
         """Read a mask (n, d), True where something was observed."""
         num_missing = (~observed).sum(dim=1)
         none = num_missing[:0]

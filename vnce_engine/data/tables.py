@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vnce_engine.data.columns import listed
-from vnce_engine.runtime.checks import filled, shown
+from vnce_engine.runtime.checks import filled, listed, shown
 
 FloatArray = NDArray[np.float64]
 

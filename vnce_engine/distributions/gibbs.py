@@ -1,17 +1,21 @@
-"""Gibbs sweeps of a Gaussian truncated to the positive orthant, many chains at a time."""
+"""Gibbs sweeps of a Gaussian truncated to the positive orthant, many chains at a time.
 
-import math
+Draws are those of `truncated_normal.quantile`. Where the direct formula serves it is written in
+NumPy: a sweep makes thousands of calls on short rows, and torch's cost per call is several times
+NumPy's.
+"""
+
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import erfcx, ndtr, ndtri
+from scipy.special import ndtr, ndtri
+
+from vnce_engine.distributions import truncated_normal
+from vnce_engine.distributions.truncated_normal import TAIL_ALPHA
 
 FloatArray = NDArray[np.float64]
-
-# Beyond this truncation point the tail mass nears the smallest float.
-_TAIL_ALPHA = 30.0
 
 
 def sweep(
@@ -38,7 +42,7 @@ def sweep(
         # Beyond the tail numbers may become infinite, and the sweep is done again.
         with np.errstate(invalid="ignore"):
             lowest = _redraw(standard, weights, survival, _write_body_excess)
-        if not lowest >= -_TAIL_ALPHA:
+        if not lowest >= -TAIL_ALPHA:
             standard = start
             _redraw(standard, weights, survival, _write_excess)
     np.multiply(standard[:-1], sigma, out=state)
@@ -82,51 +86,17 @@ def standard_draws(pull: FloatArray, uniforms: FloatArray) -> FloatArray:
     """
     # A survival probability of 0 would be a draw at infinity.
     survival = np.maximum(uniforms, 2.0**-54)
-    if not pull.min() >= -_TAIL_ALPHA:
+    if not pull.min() >= -TAIL_ALPHA:
         return _excess(survival, -pull)
     draws = np.empty_like(pull)
     _write_body_excess(pull, survival, draws)
     return np.maximum(draws, 0.0, out=draws)
 
 
-def conditional_means(mu: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Return the means of normals N(mu, sigma²) truncated to t >= 0; the arrays broadcast."""
-    scaled_alpha = torch.from_numpy(np.asarray(-math.sqrt(0.5) * mu / sigma))
-    # Where erfc does not underflow, it and an exponential take a quarter of erfcx's time.
-    if bool((scaled_alpha <= math.sqrt(0.5) * _TAIL_ALPHA).all()):
-        inverse_mills = torch.exp(-scaled_alpha.square()) / torch.erfc(scaled_alpha)
-    else:
-        inverse_mills = 1 / torch.special.erfcx(scaled_alpha)
-    means: FloatArray = np.maximum(mu + sigma * math.sqrt(2 / math.pi) * inverse_mills.numpy(), 0.0)
-    return means
-
-
 def _excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
-    """Return t - alpha >= 0 for standard normals t truncated to t >= alpha.
-
-    These are the formulas of `truncated_normal.quantile`, which says why. They are written again
-    in NumPy because a sweep makes thousands of calls on short rows, where torch's cost per call
-    is several times NumPy's.
-    """
-    in_tail = alpha > _TAIL_ALPHA
-    if in_tail.any():
-        excess = np.empty_like(alpha)
-        excess[in_tail] = _tail_excess(survival[in_tail], alpha[in_tail])
-        body = ~in_tail
-        excess[body] = _body_excess(survival[body], alpha[body])
-        return excess
-    return _body_excess(survival, alpha)
-
-
-def _body_excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
-    excess: FloatArray = np.maximum(-ndtri(survival * ndtr(-alpha)) - alpha, 0.0)
-    return excess
-
-
-def _tail_excess(survival: FloatArray, alpha: FloatArray) -> FloatArray:
-    exponential = -np.log(survival)
-    t = np.sqrt(alpha**2 + 2 * exponential)
-    scaled_tail = erfcx(t / math.sqrt(2))
-    correction = np.log(scaled_tail / erfcx(alpha / math.sqrt(2))) * scaled_tail
-    excess: FloatArray = 2 * exponential / (t + alpha) + correction * math.sqrt(math.pi / 2)
-    return excess
+    """Return t - alpha >= 0 for standard normals t truncated to t >= alpha."""
+    # Survival probabilities are multiples of 2^-53 or all but zero.
+    uniforms = torch.from_numpy(np.minimum(1 - survival, 1 - 2.0**-53))
+    mu = torch.from_numpy(-alpha)
+    draws: FloatArray = truncated_normal.quantile(uniforms, mu, torch.ones_like(mu)).numpy()
+    return draws

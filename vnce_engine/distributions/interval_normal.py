@@ -21,6 +21,8 @@ import torch
 from torch import Tensor
 from torch.special import erfc, erfcx, ndtri
 
+from vnce_engine.distributions.truncated_normal import hazard
+
 # Where the density has fallen to exp(-40) of its mode, integrals end: no float64 sees the rest.
 _LOG_DECAY = 40.0
 # The relative density's Chebyshev coefficients fall like exp(-k² / 40) or faster on that range, so
@@ -169,12 +171,12 @@ def _tail_quantile(shares: Tensor, alpha: Tensor, relative_mass: Tensor) -> Tens
     growth. The last step alone carries gradients: those of the implicit function.
     """
     # Rounding must not make the last share the whole tail, whose distance is infinite.
-    below = (shares * relative_mass * _hazard(alpha)).clamp(max=1 - torch.finfo(alpha.dtype).eps)
+    below = (shares * relative_mass * hazard(alpha)).clamp(max=1 - torch.finfo(alpha.dtype).eps)
     log_survival = torch.log1p(-below)
     with torch.no_grad():
         exponent = -log_survival
         t = torch.minimum(
-            exponent / _hazard(alpha),
+            exponent / hazard(alpha),
             2 * exponent / (alpha + torch.sqrt(alpha.square() + 2 * exponent)),
         )
         for _ in range(_NEWTON_STEPS):
@@ -185,10 +187,4 @@ def _tail_quantile(shares: Tensor, alpha: Tensor, relative_mass: Tensor) -> Tens
 def _newton_step(t: Tensor, alpha: Tensor, log_survival: Tensor) -> Tensor:
     ratio = erfcx((alpha + t) / math.sqrt(2)) / erfcx(alpha / math.sqrt(2))
     error = torch.log(ratio) - t * (alpha + 0.5 * t) - log_survival
-    return (t + error / _hazard(alpha + t).detach()).clamp(min=0)
-
-
-def _hazard(z: Tensor) -> Tensor:
-    """Return the standard normal's density over its survival function."""
-    hazard: Tensor = math.sqrt(2 / math.pi) / erfcx(z / math.sqrt(2))
-    return hazard
+    return (t + error / hazard(alpha + t).detach()).clamp(min=0)

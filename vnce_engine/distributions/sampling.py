@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
+from vnce_engine.distributions.definiteness import SYMMETRY_TOLERANCE, smallest_scaled_eigenvalue
 from vnce_engine.distributions.gibbs import sweep
 from vnce_engine.distributions.ill_conditioned import mixed_chains
 from vnce_engine.runtime.checks import as_array, check_count, shown
@@ -15,8 +17,6 @@ FloatArray = NDArray[np.float64]
 _MOST_ROWS = 100_000_000
 # Few enough that the chains' states stay in cache, enough that NumPy's cost per call is shared.
 _MAX_CHAINS = 250
-# Asymmetry allowed as rounding, relative to the largest entry.
-_SYMMETRY_TOLERANCE = 1e-10
 # Smallest eigenvalue, K scaled to a diagonal of 1, from which 100 sweeps forget their start: of two
 # columns it leaves .97^200 of it.
 _ILL_CONDITIONED = 0.03
@@ -51,7 +51,7 @@ def sample_truncated_gaussian(
     check_count("n", n, most=_MOST_ROWS)
     check_count("burn_in", burn_in, least=0)
     check_count("thinning", thinning)
-    if _smallest_scaled_eigenvalue(precision) < _ILL_CONDITIONED:
+    if smallest_scaled_eigenvalue(torch.from_numpy(precision)) < _ILL_CONDITIONED:
         return _sample_ill_conditioned(precision, linear, n, rng, burn_in, thinning)
     num_chains = min(n, _MAX_CHAINS)
     state = np.zeros((precision.shape[0], num_chains))
@@ -79,11 +79,6 @@ def _sample_ill_conditioned(
     return np.concatenate(blocks)[:n]
 
 
-def _smallest_scaled_eigenvalue(precision: FloatArray) -> float:
-    root = np.sqrt(np.diagonal(precision))
-    return float(np.linalg.eigvalsh(precision / np.outer(root, root))[0])
-
-
 def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
     matrix = as_array("precision", precision)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -91,7 +86,7 @@ def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray
     if not np.isfinite(matrix).all():
         raise ValueError("`precision` must be finite")
     asymmetry = np.abs(matrix - matrix.T).max()
-    if asymmetry > _SYMMETRY_TOLERANCE * np.abs(matrix).max():
+    if asymmetry > SYMMETRY_TOLERANCE * np.abs(matrix).max():
         raise ValueError(f"`precision` must be symmetric, got entries that differ by {asymmetry}")
     matrix = 0.5 * (matrix + matrix.T)
     smallest = np.linalg.eigvalsh(matrix)[0]

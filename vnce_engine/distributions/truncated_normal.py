@@ -6,7 +6,8 @@ alpha = -mu / sigma, the truncation point in standard units, and change formula 
 one would cancel: for |alpha| <= 100 moments and densities keep at least ten digits, quantiles
 seven.
 
-Sampling is `quantile` of uniforms.
+Sampling is `quantile` of uniforms. `fast_mean` and `fast_draws` are for passes over many cells:
+they take the direct formula wherever it serves all of these.
 """
 
 import math
@@ -21,8 +22,9 @@ _NEGLIGIBLE_HAZARD_ALPHA = -37.0
 # `_FRACTION_DEPTH` levels leave a relative error below 1e-14 in both moments.
 _FRACTION_ALPHA = 20.0
 _FRACTION_DEPTH = 16
-# Beyond this alpha the tail mass nears the smallest float, so quantiles work with its logarithm.
-_TAIL_QUANTILE_ALPHA = 30.0
+# Beyond this alpha the tail mass nears the smallest float: quantiles work with its logarithm, and
+# the direct formulas, which divide by it, end.
+TAIL_ALPHA = 30.0
 # Matching moments stops at this alpha: the variance of x is then 0.9998 of its squared mean, an
 # exponential distribution for every practical purpose.
 MAX_MATCHED_ALPHA = 100.0
@@ -40,6 +42,12 @@ def log_mass(mu: Tensor, sigma: Tensor) -> Tensor:
     """Return the log of the parent normal's probability of [0, inf)."""
     log_probability: Tensor = log_ndtr(mu / sigma)
     return log_probability
+
+
+def log_integral(mu: Tensor, sigma: Tensor) -> Tensor:
+    """Return the log of the integral of exp(-½ x² / sigma² + mu x / sigma²) over [0, inf)."""
+    relative = log_mass(mu, sigma) + 0.5 * math.log(2 * math.pi) + sigma.log()
+    return relative + 0.5 * (mu / sigma).square()
 
 
 def log_prob(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
@@ -65,6 +73,38 @@ def moments(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """
     mean, variance = _standard_moments(-mu / sigma)
     return sigma * mean, sigma.square() * variance
+
+
+def hazard(alpha: Tensor) -> Tensor:
+    """Return the mean of a standard normal truncated to t >= alpha, its density over its mass."""
+    bounded = alpha.clamp(min=_NEGLIGIBLE_HAZARD_ALPHA) / math.sqrt(2)
+    ratio: Tensor = math.sqrt(2 / math.pi) / erfcx(bounded)
+    return ratio
+
+
+def fast_mean(mu: Tensor, sigma: Tensor) -> Tensor:
+    """Return the mean of the truncated variable, right to about alpha² * 1e-16 of itself.
+
+    In a quarter of the time of `moments`, unless some alpha is so large that erfc underflows.
+    """
+    scaled_alpha = -math.sqrt(0.5) * mu / sigma
+    if not bool((scaled_alpha <= math.sqrt(0.5) * TAIL_ALPHA).all()):
+        return moments(mu, sigma)[0]
+    inverse_mills: Tensor = torch.exp(-scaled_alpha.square()) / erfc(scaled_alpha)
+    return (mu + sigma * math.sqrt(2 / math.pi) * inverse_mills).clamp(min=0)
+
+
+def fast_draws(mu: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Return draws for sigma = 1, falling with the uniforms, and `log_mass`.
+
+    The upper tail serves all uniforms: where it rounds to 1, seven standard deviations below the
+    mean, a draw loses digits.
+    """
+    if not bool((mu >= -TAIL_ALPHA).all()):
+        return quantile(uniforms, mu, torch.ones_like(mu)), log_ndtr(mu)
+    mass = erfc(mu * -math.sqrt(0.5)).mul_(0.5)
+    distance: Tensor = ndtri((1 - uniforms).mul_(mass))
+    return torch.sub(mu, distance).clamp_(min=0), mass.log_()
 
 
 def central_statistics(mu: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -93,10 +133,10 @@ def quantile(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     `sigma`, so that it serves as a reparametrised sampler.
     """
     alpha = -mu / sigma
-    in_tail = alpha > _TAIL_QUANTILE_ALPHA
+    in_tail = alpha > TAIL_ALPHA
     excess = _body_excess(uniforms, torch.where(in_tail, 0.0, alpha))
     if in_tail.any():
-        tail_alpha = torch.where(in_tail, alpha, _TAIL_QUANTILE_ALPHA)
+        tail_alpha = torch.where(in_tail, alpha, TAIL_ALPHA)
         excess = torch.where(in_tail, _tail_excess(uniforms, tail_alpha), excess)
     return sigma * excess.clamp(min=0)
 
@@ -137,9 +177,9 @@ def _standard_moments(alpha: Tensor) -> tuple[Tensor, Tensor]:
     """Return mean and variance of t - alpha, for t standard normal truncated to t >= alpha."""
     in_tail = alpha > _FRACTION_ALPHA
     body_alpha = torch.where(in_tail, 0.0, alpha)
-    hazard = _hazard(body_alpha)
-    mean = hazard - body_alpha
-    variance = 1 - hazard * mean
+    own_hazard = hazard(body_alpha)
+    mean = own_hazard - body_alpha
+    variance = 1 - own_hazard * mean
     if in_tail.any():
         tail_mean, tail_variance = _tail_moments(torch.where(in_tail, alpha, _FRACTION_ALPHA))
         mean = torch.where(in_tail, tail_mean, mean)
@@ -147,22 +187,15 @@ def _standard_moments(alpha: Tensor) -> tuple[Tensor, Tensor]:
     return mean, variance
 
 
-def _hazard(alpha: Tensor) -> Tensor:
-    """Return the mean of a standard normal truncated to t >= alpha, for alpha up to about 25."""
-    bounded = alpha.clamp(min=_NEGLIGIBLE_HAZARD_ALPHA) / math.sqrt(2)
-    hazard: Tensor = math.sqrt(2 / math.pi) / erfcx(bounded)
-    return hazard
-
-
 def _central_in_body(alpha: Tensor) -> tuple[Tensor, ...]:
     """Return `central_statistics` for sigma = 1, from moments about mu."""
-    hazard = _hazard(alpha)
-    mean = hazard - alpha
-    variance = 1 - hazard * mean
-    third = hazard * (mean * (hazard + mean) - 1)
-    across = hazard * (1 - alpha * mean)
+    own_hazard = hazard(alpha)
+    mean = own_hazard - alpha
+    variance = 1 - own_hazard * mean
+    third = own_hazard * (mean * (own_hazard + mean) - 1)
+    across = own_hazard * (1 - alpha * mean)
     of_square = 2 + alpha * across
-    return mean, variance, third, of_square + 4 * hazard * (hazard * variance - across)
+    return mean, variance, third, of_square + 4 * own_hazard * (own_hazard * variance - across)
 
 
 def _central_in_tail(alpha: Tensor) -> tuple[Tensor, ...]:

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from vnce_engine.data.column_warnings import column_warnings
 from vnce_engine.data.columns import (
-    column_warnings,
     refuse_rare_columns,
     refuse_unusable_columns,
     refuse_unusable_values,
@@ -30,8 +30,8 @@ from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
 from vnce_engine.inference.result import Edge, FitResult
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.checks import check_choice, check_count, is_whole, shown
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.checks import check_choice, check_count, check_range, is_whole, shown
+from vnce_engine.runtime.progress import OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
@@ -51,6 +51,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     random_state: RandomState = 0
     min_observed: int | None = None
     edge_threshold: float = 0.1
+    max_iter: int | None = None
 
     def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with its missing cells filled by the fitted model, on X's own scale.
@@ -112,8 +113,10 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """
-        if self.min_observed is not None:
-            check_count("min_observed", self.min_observed)
+        for name in ("min_observed", "max_iter"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_range("edge_threshold", self.edge_threshold, 0, 1)
         self._check_parameters()
         table = self._read(X, reset=True)
         names = self._column_names()
@@ -133,19 +136,15 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         # A fit of a long table has other uses for the memory.
         del table, transformed
-        result = self._estimate(observations, _seed(self.random_state), on_step, checkpoint)
+        result = self._estimate(
+            observations, _seed(self.random_state), Progress(on_step, checkpoint)
+        )
         self._present(result, observations, warnings)
         self.column_transform_ = str(transform)
         return self
 
     @abstractmethod
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         """Fit to the transformed observations."""
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.linear_choice import (
     JudgedSample,
     Trial,
@@ -25,16 +26,14 @@ from vnce_engine.comparators.result import (
     present,
 )
 from vnce_engine.contrastive.truncated_problem import inverse_k0, scaled_columns
-from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.diagnostics import missing_completely_at_random
 from vnce_engine.inference.result import FitResult, LinearEvidence
 from vnce_engine.penalties.boundedness import Growth, least_rows, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.checks import check_choice, check_number, check_range
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.checks import check_choice, check_number, listed
+from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
@@ -55,7 +54,6 @@ class ComparatorEstimator(NetworkEstimator):
     linear: Literal["auto", "zero", "free"] = "auto"
     penalty: float | None = None
     penalty_kind: str
-    max_iter: int | None = None
 
     @abstractmethod
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
@@ -79,65 +77,57 @@ class ComparatorEstimator(NetworkEstimator):
         if self.penalty is not None:
             rule = "None or a number of at least 0"
             check_number("penalty", self.penalty, rule, -_SMALLEST, math.inf)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
     def _penalty_kinds(self) -> tuple[str, ...]:
         return (PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        progress = Progress(on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))
         scaled, scale = scaled_columns(self._fitted_rows(observations))
         X, rng = scaled.to_array(), np.random.default_rng(seed)
         fit: ComparatorFit | None = None
-        linear: str = self.linear
+        has_linear = self.linear == "free"
         evidence: LinearEvidence | None = None
-        if linear == "auto":
+        if self.linear == "auto":
             try:
                 # Of a stream of its own, so that a fit has the draws of one that was told.
-                linear, evidence = self._choose_linear(scaled, X, rng.spawn(1)[0], progress)
+                has_linear, evidence = self._choose_linear(scaled, X, rng.spawn(1)[0], progress)
             except FitCancelledError:
-                linear, fit = "zero", _cancelled(X)
-        penalty = self._penalty(scaled, linear)
-        refuse_few_rows(self.penalty, penalty, self._growth, has_mean=linear == "free")
-        table = ScaledTable(X, linear == "free", penalty, rng)
+                fit = _cancelled(X)
+        penalty = self._penalty(scaled, has_linear)
+        refuse_few_rows(self.penalty, penalty, self._growth, has_mean=has_linear)
+        table = ScaledTable(X, has_linear, penalty, rng)
         fit = fit or self._estimate_scaled(table, progress)
         num_missing = int((~observations.observed).sum())
         return present(
             fit,
             observations,
-            fit.model().with_columns_scaled(scale),
+            fit.theta.model(math.nan).with_columns_scaled(scale),
             penalty.inverse_k0,
-            free_linear=table.free_linear,
+            has_linear=has_linear,
             message=self._message(fit.status),
             shrinkage=Shrinkage.of(penalty),
             warnings=(
                 *((self._missing_warning(num_missing),) if num_missing else ()),
-                *self._linear_warnings(X, linear),
+                *([] if has_linear else self._linear_warnings(X)),
             ),
             linear_evidence=evidence,
         )
 
-    def _penalty(self, scaled: Observations, linear: str) -> Penalty:
+    def _penalty(self, scaled: Observations, has_linear: bool) -> Penalty:
         return Penalty(
             float(self.penalty or 0.0),
             PenaltyKind(self.penalty_kind),
-            inverse_k0(scaled, linear),
+            inverse_k0(scaled, has_linear=has_linear),
             scaled.num_rows,
         )
 
     def _choose_linear(
         self, scaled: Observations, X: FloatArray, rng: np.random.Generator, progress: Progress
-    ) -> tuple[str, LinearEvidence | None]:
+    ) -> tuple[bool, LinearEvidence | None]:
         """Decide whether h is estimated; it is not where rows would not suffice for it."""
         if not self.penalty and len(X) < least_rows(X.shape[1], has_mean=True):
-            return "zero", None
+            return False, None
         progress.enter("linear term", 0.0, _LINEAR_SHARE)
         trial = Trial(X, self._filled(X), self._judged, partial(self._penalty, scaled))
         chosen = choose_linear(trial, rng, progress)
@@ -152,9 +142,9 @@ class ComparatorEstimator(NetworkEstimator):
         """Return complete rows (d, n) under the objective by which h is judged."""
         return PseudoLikelihood.of(rows, rows.new_zeros(len(rows)))
 
-    def _linear_warnings(self, X: FloatArray, linear: str) -> list[FitWarning]:
-        """Warn of columns that no model without h describes, where it was left out."""
-        if linear == "free" or not (too_far := is_too_far(X)).any():
+    def _linear_warnings(self, X: FloatArray) -> list[FitWarning]:
+        """Warn of columns that no model without h describes."""
+        if not (too_far := is_too_far(X)).any():
             return []
         names = self._column_names()
         columns = [names[int(j)] for j in np.flatnonzero(too_far)]
@@ -172,4 +162,4 @@ class ComparatorEstimator(NetworkEstimator):
 def _cancelled(X: FloatArray) -> ComparatorFit:
     """Return independent columns, as a fit that was cancelled before it began."""
     d = X.shape[1]
-    return ComparatorFit(np.eye(d), np.zeros(d), FitStatus.CANCELLED, (), math.nan)
+    return ComparatorFit(Parameters.independent(np.ones(d)), FitStatus.CANCELLED, (), math.nan)

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.comparators.completion import Completion, filled, fit_completed
+from vnce_engine.comparators.completion import filled, fit_completed
 from vnce_engine.comparators.exponential import Parameters
-from vnce_engine.comparators.filling import complete_rows, not_modelled
+from vnce_engine.comparators.filling import Imputation, complete_rows, not_modelled
 from vnce_engine.comparators.linear_choice import JudgedSample
 from vnce_engine.comparators.maximise import CompleteSample, Optimum, Report, maximise
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
@@ -20,28 +20,28 @@ from vnce_engine.comparators.score_matching import JudgedScoreMatching, ScoreMat
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.penalties.boundedness import Growth
-from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.runtime.checks import check_choice, check_count, check_number
+from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
+from vnce_engine.runtime.checks import check_choice, check_number
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus, FitWarning
+from vnce_engine.runtime.reports import MESSAGES, FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
 
 _MAX_ROUNDS = 100
+_IMPUTATIONS = ("gibbs", Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
     FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
     "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
     "that are nearly functions of others may be behind it.",
-    FitStatus.NON_FINITE: "The objective became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _CompletedEstimator(ComparatorEstimator):
     imputation: Literal["gibbs", "mean", "zero", "drop"] = "gibbs"
-    penalty_kind: Literal["adaptive", "ridge", "centred-ridge", "l1"] = "adaptive"
+    penalty_kind: PenaltyName = "adaptive"
     tol: float = 3e-3
 
     @abstractmethod
@@ -51,11 +51,13 @@ class _CompletedEstimator(ComparatorEstimator):
     def _penalty_kinds(self) -> tuple[str, ...]:
         return tuple(PenaltyKind)
 
+    def _fixed_imputation(self) -> Imputation | None:
+        """Return what is put in place of missing cells; None where they are drawn."""
+        return None if self.imputation == "gibbs" else Imputation(self.imputation)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("imputation", self.imputation, tuple(Completion))
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
+        check_choice("imputation", self.imputation, _IMPUTATIONS)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
@@ -63,12 +65,12 @@ class _CompletedEstimator(ComparatorEstimator):
             cells = torch.from_numpy(rows)
             centre = cells.mean(dim=1)
             # Without h there is nothing that could move along.
-            sample = self._sample(cells, centre * table.free_linear, progress)
+            sample = self._sample(cells, centre * table.has_linear, progress)
             return maximise(sample, start, table, progress, report)
 
         return fit_completed(
             table,
-            Completion(self.imputation),
+            self._fixed_imputation(),
             fit,
             max_rounds=_MAX_ROUNDS if self.max_iter is None else self.max_iter,
             tolerance=self.tol,
@@ -76,13 +78,12 @@ class _CompletedEstimator(ComparatorEstimator):
         )
 
     def _filled(self, X: FloatArray) -> FloatArray:
-        if self.imputation in (Completion.MEAN, Completion.ZERO):
-            return filled(X, Completion(self.imputation))
-        return X
+        imputation = self._fixed_imputation()
+        return X if imputation in (None, Imputation.DROP) else filled(X, imputation)
 
     def _fitted_rows(self, observations: Observations) -> Observations:
         # A strength counts for so many rows as there are, and k0 is theirs.
-        if Completion(self.imputation) is Completion.DROP:
+        if self._fixed_imputation() is Imputation.DROP:
             return complete_rows(observations)
         return observations
 
@@ -90,7 +91,7 @@ class _CompletedEstimator(ComparatorEstimator):
         return _MESSAGES[status]
 
     def _missing_warning(self, num_missing: int) -> FitWarning:
-        if Completion(self.imputation) is Completion.GIBBS:
+        if self._fixed_imputation() is None:
             return super()._missing_warning(num_missing)
         return not_modelled(self.imputation, num_missing)
 
@@ -112,10 +113,6 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
         zero than any model without h has it, about √(2d) standard deviations; else both models are
         fitted to half of the rows, and h is free if the objective of the others gains
         more than two standard errors by it. `linear_choice_` says which.
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K and h are those of the transformed columns.
-    penalty : float or None
-        Strength of the penalty, as it is for 1000 rows.
     penalty_kind : "adaptive", "ridge", "centred-ridge" or "l1"
         As of `TruncatedGaussianVNCE`; "l1" gives exact zeros.
     max_iter : int or None
@@ -123,14 +120,9 @@ class TruncatedGaussianPseudoLikelihood(_CompletedEstimator):
     tol : float
         Change in a round of a column's mean imputed value, averaged over rounds, in units of the
         column's root mean square, at which imputation has settled.
-    random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
-    min_observed : int or None
-        As it is for `TruncatedGaussianVNCE`.
-    edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge.
 
-    The attributes are those of `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
+    All other parameters are those of `TruncatedGaussianMLE`. The attributes are those of
+    `TruncatedGaussianVNCE`, and `column_change_` (d,): see `tol`.
     """
 
     def _sample(self, rows: Tensor, centre: Tensor, progress: Progress) -> CompleteSample:

@@ -9,7 +9,7 @@ import numpy as np
 
 from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.penalties.penalty import PenaltyKind
+from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
 from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.runtime.checks import (
     check_choice,
@@ -35,7 +35,7 @@ class ContrastiveEstimator(NetworkEstimator):
     """A network told from noise; subclasses say of which model, and what of missing cells."""
 
     penalty: float | Literal["auto"] | None = "auto"
-    penalty_kind: Literal["auto", "adaptive", "ridge", "centred-ridge", "l1"] = "auto"
+    penalty_kind: PenaltyName | Literal["auto"] = "auto"
     penalties: Sequence[float] | None = None
     selection: Literal["held-out", "ebic", "stability"] = "held-out"
     ebic_gamma: float = 0.5
@@ -45,7 +45,6 @@ class ContrastiveEstimator(NetworkEstimator):
     noise_ratio: int = 10
     noise_scale: float = 1.0
     noise_draws: Literal["sobol", "random"] = "sobol"
-    max_iter: int | None = None
     tol: float = 3e-3
     device: Literal["auto", "cpu", "cuda"] = "cpu"
 
@@ -74,11 +73,8 @@ class ContrastiveEstimator(NetworkEstimator):
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
         if self.penalty is not None and not self._is_auto():
             check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_count("noise_ratio", self.noise_ratio, most=_MOST_NOISE)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
         check_choice("selection", self.selection, tuple(Selection))
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)

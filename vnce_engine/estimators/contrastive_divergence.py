@@ -16,15 +16,13 @@ from vnce_engine.comparators.stochastic import (
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.runtime.checks import check_count, check_number, shown
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.reports import MESSAGES, FitStatus
 
 NUM_EPOCHS = 80
 _MESSAGES = {
-    FitStatus.CONVERGED: "The fit converged.",
+    **MESSAGES,
     FitStatus.MAX_ITERATIONS: "All epochs were done. Stochastic gradients have no rule by which to "
     "stop.",
-    FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 
@@ -44,28 +42,11 @@ class TruncatedGaussianCD(ComparatorEstimator):
         Gibbs sweeps a step, k.
     step_size : float
         Of the first gradient step, columns scaled to mean square 1; it falls as 1 / (1 + epoch/10).
-    linear : "auto", "zero" or "free"
-        Whether the linear term h is estimated. "auto": free where a column's mean lies further from
-        zero than any model without h has it, about √(2d) standard deviations; else both models are
-        fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
-        more than two standard errors by it. `linear_choice_` says which.
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K and h are those of the transformed columns.
-    penalty : float or None
-        Strength of the penalty, as it is for 1000 rows.
-    penalty_kind : "adaptive" or "ridge"
-        As of `TruncatedGaussianVNCE`.
     max_iter : int or None
         Epochs, 80 if None, in batches of 100 rows.
-    random_state : int, Generator, RandomState or None
-        Seed of every draw; the same int, 0 unless given, gives the same result. None draws one.
-    min_observed : int or None
-        As it is for `TruncatedGaussianVNCE`.
-    edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge.
 
-    The attributes are those of `TruncatedGaussianVNCE`; `objective_path_` holds the squared length
-    of the gradient in each step.
+    All other parameters are those of `TruncatedGaussianMLE`. The attributes are those of
+    `TruncatedGaussianVNCE`; `objective_path_` has the squared length of each step's gradient.
     """
 
     persistent: bool = True
@@ -79,8 +60,6 @@ class TruncatedGaussianCD(ComparatorEstimator):
             raise ValueError(f"`persistent` must be True or False, got {shown(self.persistent)}")
         check_count("num_sweeps", self.num_sweeps)
         check_number("step_size", self.step_size, "a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
 
     def _estimate_scaled(self, table: ScaledTable, progress: Progress) -> ComparatorFit:
         chains = PersistentChains if self.persistent else ChainsFromData

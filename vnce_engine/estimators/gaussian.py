@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from vnce_engine.comparators.filling import Imputation, fit_filled
@@ -11,10 +10,9 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.result import FitResult
-from vnce_engine.pipeline.gaussian_fit import fit_gaussian
-from vnce_engine.runtime.checkpoint import Checkpoint
+from vnce_engine.pipeline.model_fits import fit_gaussian
 from vnce_engine.runtime.checks import check_choice
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.progress import Progress
 
 _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 
@@ -27,14 +25,12 @@ class _GaussianEstimator(GaussianDensity, ContrastiveEstimator):
 
     def _mean(self) -> Tensor:
         """Return K⁻¹ h (d,)."""
-        model = self._result.model
-        factor = torch.linalg.cholesky(model.precision)
-        return torch.cholesky_solve(model.linear.unsqueeze(1), factor).squeeze(1)
+        return self._result.model.mean()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianVNCE(_GaussianEstimator):
-    """Gaussian network from a table with holes, by variational NCE with the exact posterior.
+    """Gaussian network from an incomplete table, by variational NCE with the exact posterior.
 
     The model of a (transformed) row x is exp(-½ xᵀKx + hᵀx - c) on all of R^d, c estimated. The
     posterior of the missing cells is normal and is q, so that the bound is tight; the estimates
@@ -82,14 +78,8 @@ class GaussianVNCE(_GaussianEstimator):
     Source: Rhodes and Gutmann (2019), Theorem 1, on a model whose posterior is known.
     """
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        return fit_gaussian(observations, self._options(), seed, on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
+        return fit_gaussian(observations, self._options(), seed, progress)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -112,16 +102,10 @@ class GaussianNCE(_GaussianEstimator):
         super()._check_parameters()
         check_choice("imputation", self.imputation, _FILLINGS)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit_gaussian(filled, self._options(), seed, on_step, checkpoint),
+            lambda filled: fit_gaussian(filled, self._options(), seed, progress),
         )

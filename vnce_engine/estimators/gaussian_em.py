@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.gaussian_em import GaussianFit, fit_gaussian
 from vnce_engine.comparators.graphical_lasso import (
     LassoChoice,
@@ -21,26 +22,26 @@ from vnce_engine.comparators.penalised_em import PenalisedPath
 from vnce_engine.comparators.result import ComparatorFit, Shrinkage, present
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian_density import GaussianDensity
 from vnce_engine.inference.diagnostics import choice_warnings, grid_end_warnings
 from vnce_engine.inference.result import FitResult
 from vnce_engine.penalties.boundedness import few_rows, unbounded
 from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
-from vnce_engine.runtime.reports import FitStatus, FitWarning
+from vnce_engine.runtime.checks import check_number, check_range
+from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import MESSAGES, FitStatus, FitWarning
 from vnce_engine.selection.choice import Selection
 
 FloatArray = NDArray[np.float64]
 
 _MAX_ITERATIONS = 500
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
     FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
     "see `column_change_` for how far each column's imputed cells still moved.",
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 _STUCK = (
     "The graphical lasso's dual gap had not closed when it was stopped. Columns that are nearly "
@@ -65,15 +66,13 @@ class _Fit:
 class GaussianComparator(GaussianDensity):
     """A Gaussian network with a mean, `mean_`."""
 
-    max_iter: int | None = None
-
     def _mean(self) -> Tensor:
         return torch.from_numpy(self.mean_)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianEM(GaussianComparator):
-    """Gaussian network from a table with holes, by maximum likelihood (EM), sparse on request.
+    """Gaussian network from an incomplete table, by maximum likelihood (EM), sparse on request.
 
     The model of a row, on all of ℝ^d, is N(mu, K⁻¹); missing cells have their exact conditional
     distribution. With a `penalty`, the graphical lasso of the EM covariance, columns scaled to
@@ -128,19 +127,9 @@ class GaussianEM(GaussianComparator):
             rule = "None, 'ebic', 'cv' or a positive number"
             check_number("penalty", self.penalty, rule, 0, math.inf)
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a positive number", 0, math.inf)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        progress = Progress(on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         table = StandardisedTable.of(observations)
         is_wide = self._refuse_few_rows(table)
         progress.checkpoint.begin_fit(observations.name_of_fit(self._choices(), seed))
@@ -164,7 +153,7 @@ class GaussianEM(GaussianComparator):
             table.normal_in_units(em.mean, precision),
             # In units in which an interaction is a partial correlation.
             1 / precision.diagonal(),
-            free_linear=True,
+            has_linear=True,
             message=_STUCK if is_stuck else _MESSAGES[status],
             shrinkage=self._shrinkage(choice),
             warnings=(
@@ -269,8 +258,7 @@ def _choice_warnings(choice: LassoChoice | None) -> list[FitWarning]:
 
 def _comparator_fit(em: GaussianFit, status: FitStatus, precision: Tensor) -> ComparatorFit:
     return ComparatorFit(
-        precision=precision.numpy(),
-        linear=(precision @ em.mean).numpy(),
+        theta=Parameters.of(QuadraticModel.normal(em.mean, precision)),
         status=status,
         objective_path=em.log_likelihood_path,
         objective_name="log likelihood per row",

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.gaussian_em import fit_gaussian
 from vnce_engine.comparators.marginal_score import (
     MarginalScoreFit,
@@ -21,25 +21,25 @@ from vnce_engine.comparators.result import (
     Shrinkage,
     present,
 )
-from vnce_engine.comparators.standardised import StandardisedTable
+from vnce_engine.comparators.standardised import NUM_FOLDS, StandardisedTable
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian_em import GaussianComparator
 from vnce_engine.inference.diagnostics import grid_end_warnings, missing_completely_at_random
 from vnce_engine.inference.result import FitResult, PenaltyStep
 from vnce_engine.penalties.boundedness import Growth, refuse_few_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.checks import check_count, check_number, check_range
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.checks import check_number
+from vnce_engine.runtime.progress import FitCancelledError, Progress
+from vnce_engine.runtime.reports import MESSAGES, FitStatus
 from vnce_engine.selection.choice import Selection
+from vnce_engine.selection.held_out_gains import has_fallen, mean_and_error
 
 FloatArray = NDArray[np.float64]
 
 _MAX_ITERATIONS = 1_000
 # Ridges to choose from, from one that leaves hardly any interaction to the weakest that is safe.
 _STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-_NUM_FOLDS = 3
 # Falls in a row of the held-out score after which the path ends.
 _FALLS = 2
 # Largest entry of the gradient up to which fits are followed that are only compared.
@@ -51,18 +51,17 @@ _EM_ITERATIONS = 10
 # Share of the whole at which a penalty has been chosen.
 _CHOICE_SHARE = 0.8
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "No entry of the gradient exceeds `tol`.",
     FitStatus.MAX_ITERATIONS: "The search stopped at `max_iter` iterations, or where rounding let "
     "it go no further, before the gradient fell to `tol`. Where many cells are missing the "
     "objective is nearly flat: try `penalty='cv'` or a larger `penalty`, `max_iter` or `tol`.",
-    FitStatus.NON_FINITE: "The objective became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GaussianScoreMatching(GaussianComparator):
-    """Gaussian network from a table with holes, by marginal score matching.
+    """Gaussian network from a table with missing cells, by marginal score matching.
 
     A row is judged by the score of the marginal density of its observed cells (Givens, Liu and
     Reeve, 2025), which of a Gaussian is known; columns are scaled to variance 1. Without missing
@@ -106,19 +105,9 @@ class GaussianScoreMatching(GaussianComparator):
         is_rule = isinstance(self.penalty, str) and self.penalty == "cv"
         if self.penalty is not None and not is_rule:
             check_number("penalty", self.penalty, "None, 'cv' or a positive number", 0, math.inf)
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a positive number", 0, math.inf)
-        check_range("edge_threshold", self.edge_threshold, 0, 1)
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
-        progress = Progress(on_step, checkpoint)
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         table = StandardisedTable.of(observations)
         num_rows, d = table.X.shape
         given = self.penalty if isinstance(self.penalty, int | float) else None
@@ -151,7 +140,7 @@ class GaussianScoreMatching(GaussianComparator):
             table.normal_in_units(fit.mean, fit.precision),
             # In units in which an interaction is a partial correlation.
             1 / fit.precision.diagonal(),
-            free_linear=True,
+            has_linear=True,
             message=_MESSAGES[fit.status],
             shrinkage=shrinkage,
             warnings=(
@@ -185,16 +174,16 @@ class GaussianScoreMatching(GaussianComparator):
         progress: Progress,
     ) -> tuple[PenaltyStep, ...]:
         """Return strengths from strong to weak, one of them chosen by held-out rows."""
-        folds = np.array_split(rng.permutation(len(table.X)), _NUM_FOLDS)
-        parts = [replace(table, X=np.delete(table.X, fold, axis=0)) for fold in folds]
+        folds = table.folds(rng)
+        parts = [table.without(fold) for fold in folds]
         starts = [_start(part) for part in parts]
         tolerance = max(self.tol, _ROUGH)
         held_out: list[FloatArray] = []
         for j, strength in enumerate(_STRENGTHS):
             scores = np.empty(len(table.X))
             for i, (fold, part) in enumerate(zip(folds, parts, strict=True)):
-                done = (j * _NUM_FOLDS + i) / (len(_STRENGTHS) * _NUM_FOLDS)
-                progress.enter_part(done, done + 1 / (len(_STRENGTHS) * _NUM_FOLDS))
+                done = (j * NUM_FOLDS + i) / (len(_STRENGTHS) * NUM_FOLDS)
+                progress.enter_part(done, done + 1 / (len(_STRENGTHS) * NUM_FOLDS))
                 own = replace(penalty, strength=strength, num_rows=len(part.X))
                 fit = self._fit_rows(part, own, starts[i], tolerance, progress)
                 if fit.status is FitStatus.CANCELLED:
@@ -202,7 +191,7 @@ class GaussianScoreMatching(GaussianComparator):
                 starts[i] = (fit.mean, fit.precision)
                 scores[fold] = row_scores(table.X[fold], fit.mean, fit.precision)
             held_out.append(scores)
-            if _has_fallen([float(values.mean()) for values in held_out]):
+            if has_fallen([float(values.mean()) for values in held_out], _FALLS):
                 break
         return _path(held_out, table.X.shape[1])
 
@@ -217,7 +206,7 @@ def _path(held_out: list[FloatArray], num_columns: int) -> tuple[PenaltyStep, ..
     """Return the strengths with the mean scores of held-out rows (n,), and the chosen one."""
     means = [float(values.mean()) for values in held_out]
     best = held_out[int(np.argmax(means))]
-    errors = [float((best - v).std(ddof=1)) / math.sqrt(len(v)) for v in held_out]
+    errors = [mean_and_error(torch.from_numpy(best - v))[1] for v in held_out]
     good_enough = [
         max(means) - mean <= _STANDARD_ERRORS * error
         for mean, error in zip(means, errors, strict=True)
@@ -230,16 +219,9 @@ def _path(held_out: list[FloatArray], num_columns: int) -> tuple[PenaltyStep, ..
     )
 
 
-def _has_fallen(scores: list[float]) -> bool:
-    """Return whether the last scores of the path fell, one after the other."""
-    recent = scores[-_FALLS - 1 :]
-    return len(recent) > _FALLS and all(later < score for score, later in pairwise(recent))
-
-
 def _comparator_fit(fit: MarginalScoreFit) -> ComparatorFit:
     return ComparatorFit(
-        precision=fit.precision.numpy(),
-        linear=(fit.precision @ fit.mean).numpy(),
+        theta=Parameters.of(QuadraticModel.normal(fit.mean, fit.precision)),
         status=fit.status,
         objective_path=fit.objective_path,
         gradient_norm=fit.gradient_norm,

@@ -13,18 +13,17 @@ from vnce_engine.comparators.stochastic import (
 from vnce_engine.estimators.comparator import ComparatorEstimator
 from vnce_engine.runtime.checks import check_choice, check_count, check_number
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.reports import MESSAGES, FitStatus
 
 _MAX_STEPS = 400
 # Of the stochastic gradient: the paper's.
 _NUM_EPOCHS = 80
 _MESSAGES = {
+    **MESSAGES,
     FitStatus.CONVERGED: "Monte Carlo adds no more than a share of `tol` to the sampling variance "
     "of the estimates.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` steps before Monte Carlo's share in "
     "the variance of the estimates fell to `tol`.",
-    FitStatus.NON_FINITE: "The gradient became infinite or undefined.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 _STOCHASTIC_MESSAGE = "All epochs were done. Stochastic gradients have no rule by which to stop."
 
@@ -92,8 +91,6 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         check_choice("method", self.method, ("natural", "stochastic"))
         for name in ("n_draws", "burn_in", "thinning"):
             check_count(name, getattr(self, name))
-        if self.max_iter is not None:
-            check_count("max_iter", self.max_iter)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
         check_number("step_size", self.step_size, "a positive number", 0, float("inf"))
 

@@ -13,11 +13,11 @@ from torch import Tensor
 from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.imputation import missing_cells
 
 
-def predictive_score(model: TruncatedGaussian, Y: NDArray[np.float64], ceiling: Tensor) -> float:
+def predictive_score(model: QuadraticModel, Y: NDArray[np.float64], ceiling: Tensor) -> float:
     """Return the mean log density of the observed cells of Y (n, d) given their row's others.
 
     In nats a cell. Each cell is taken for missing in turn, and its density is its factor of q given

@@ -9,11 +9,11 @@ from vnce_engine.data.columns import refuse_zeros
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.contrastive import ContrastiveEstimator
 from vnce_engine.inference.result import FitResult
-from vnce_engine.pipeline.fit import AUTO, FitOptions, fit
+from vnce_engine.pipeline.fit import AUTO, FitOptions
+from vnce_engine.pipeline.model_fits import fit_truncated_gaussian
 from vnce_engine.pipeline.paper_preset import fit_by_papers_recipe
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice
-from vnce_engine.runtime.progress import OnStep
+from vnce_engine.runtime.progress import Progress
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -32,7 +32,7 @@ class TruncatedGaussianEstimator(ContrastiveEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
-    """Truncated Gaussian network from a table with holes, by variational NCE.
+    """Truncated Gaussian network from a table with missing cells, by variational NCE.
 
     The model of a (transformed) row x >= 0 is exp(-½ xᵀKx + hᵀx - c). Missing cells are latent
     variables; noise rows carry the missingness of the data rows.
@@ -154,20 +154,14 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
                     f"`{name}={getattr(self, name)!r}` needs `preset='default'`, got 'paper'"
                 )
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         options = self._options()
         if self.preset == "default":
-            return fit(observations, options, seed, on_step, checkpoint)
+            return fit_truncated_gaussian(observations, options, seed, progress)
         refuse_zeros(observations.to_array(), self._column_names())
         if self.max_iter is None:
             options = replace(options, max_cycles=MAX_ITERATIONS)
-        return fit_by_papers_recipe(observations, options, seed, on_step, checkpoint)
+        return fit_by_papers_recipe(observations, options, seed, progress)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -191,16 +185,10 @@ class TruncatedGaussianNCE(TruncatedGaussianEstimator):
         super()._check_parameters()
         check_choice("imputation", self.imputation, tuple(Imputation))
 
-    def _estimate(
-        self,
-        observations: Observations,
-        seed: int,
-        on_step: OnStep | None,
-        checkpoint: Checkpoint | None,
-    ) -> FitResult:
+    def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         return fit_filled(
             observations,
             Imputation(self.imputation),
             seed,
-            lambda filled: fit(filled, self._options(), seed, on_step, checkpoint),
+            lambda filled: fit_truncated_gaussian(filled, self._options(), seed, progress),
         )

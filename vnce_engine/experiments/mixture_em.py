@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
-from vnce_engine.experiments.mixture import em
+from vnce_engine.experiments.mixture import em, objectives
 from vnce_engine.experiments.mixture.data import MixtureData, draw_normalised
+from vnce_engine.experiments.mixture.model import log_joint
 from vnce_engine.runtime.checks import check_count, check_positive, check_seed
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
 from vnce_engine.runtime.reports import FitStep
@@ -80,7 +81,7 @@ class MixtureEm:
             if pair < self.num_drawn or pair == self.num_pairs - 1:
                 rows += self._curves(pair, log_q, data)
             done = (pair + 1) / self.num_pairs
-            objective = float(em.nce_objective(theta, data, NU))
+            objective = float(objectives.nce(log_joint, theta, data, NU))
             if on_step is not None and on_step(FitStep("EM", done, pair + 1, objective)):
                 raise FitCancelledError
         return (*rows, *self._maxima(theta, data))
@@ -106,16 +107,16 @@ class MixtureEm:
                 "table": "curves",
                 "pair": pair,
                 "theta": float(theta),
-                "nce": float(em.nce_objective(theta[None], data, NU)),
-                "vnce": float(em.vnce_objective(theta[None], log_q, data, NU)),
+                "nce": float(objectives.nce(log_joint, theta[None], data, NU)),
+                "vnce": float(objectives.vnce(log_joint, theta[None], log_q, data, NU)),
             }
             for theta in torch.linspace(low, high, num_points, dtype=torch.float64)
         ]
 
     def _maxima(self, theta: Tensor, data: MixtureData) -> list[Row]:
         best = em.nce_maximum(torch.full_like(theta, self.start), data, NU)
-        of_vnce = em.vnce_objective(theta, em.e_step(theta, data), data, NU)
-        found = (("NCE", best, em.nce_objective(best, data, NU)), ("VNCE", theta, of_vnce))
+        of_vnce = objectives.vnce(log_joint, theta, em.e_step(theta, data), data, NU)
+        found = (("NCE", best, objectives.nce(log_joint, best, data, NU)), ("VNCE", theta, of_vnce))
         return [
             {"table": "maxima", "objective": name, "theta": float(at), "value": float(value)}
             for name, at, value in found
@@ -128,6 +129,6 @@ def _step_row(step: int, kind: str, theta: Tensor, log_q: Tensor, data: MixtureD
         "step": step,
         "kind": kind,
         "theta": float(theta),
-        "nce": float(em.nce_objective(theta, data, NU)),
-        "vnce": float(em.vnce_objective(theta, log_q, data, NU)),
+        "nce": float(objectives.nce(log_joint, theta, data, NU)),
+        "vnce": float(objectives.vnce(log_joint, theta, log_q, data, NU)),
     }

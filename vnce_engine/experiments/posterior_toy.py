@@ -16,7 +16,9 @@ from torch import Tensor
 from vnce_engine.black_box.adam import raise_by_adam
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
 from vnce_engine.black_box.network_family import NetworkFamily
-from vnce_engine.black_box.objectives import data_term, elbo, log_weight, open_uniforms
+from vnce_engine.black_box.objectives import elbo, log_weight
+from vnce_engine.contrastive.objective import data_term
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
 from vnce_engine.experiments.product_latent import ProductLatent
 from vnce_engine.runtime.checks import check_count, check_positive, check_seed

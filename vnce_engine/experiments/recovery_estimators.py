@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RecoveryEstimator:
-    """An estimator of K from a table (n, d) with holes."""
+    """An estimator of K from a table (n, d) with missing cells."""
 
     title: str
     make: Callable[[], Any]

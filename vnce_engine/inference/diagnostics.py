@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vnce_engine.contrastive.objective import separated_share
 from vnce_engine.contrastive.prepared import RowSample
-from vnce_engine.data.columns import listed
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
 from vnce_engine.inference.result import Diagnostics, PenaltyStep, Stability, path_of_the_chosen
 from vnce_engine.optim.surrogate import SurrogatePoint
+from vnce_engine.runtime.checks import listed
 from vnce_engine.runtime.reports import FitWarning
 
-# A class probability that leaves less than this to the other class counts as certain.
-_CERTAIN = 1e-6
 # Signs that a fit is running away: the penalty no longer holds the interactions, or the noise no
 # longer resembles the data.
 _LARGEST_INTERACTION = 1.0
@@ -43,13 +43,13 @@ def diagnose(
 
     `wrong` (n,) is the probability of being noise that each data row is given, where there is any.
     """
-    smallest = _smallest_scaled_eigenvalue(precision)
+    smallest = smallest_scaled_eigenvalue(precision)
     return Diagnostics(
         gradient_norm=gradient_norm,
         effective_sample_size=effective_sample_size,
         smallest_eigenvalue=smallest,
         is_positive_definite=smallest > 0,
-        separated_share=math.nan if wrong is None else _separated_share(wrong),
+        separated_share=math.nan if wrong is None else separated_share(wrong),
         mean_classification=math.nan if wrong is None else float(wrong.mean()),
         largest_interaction=_largest_interaction(precision, inverse_k0),
         num_rows=observations.num_rows,
@@ -81,21 +81,10 @@ def diagnose_contrastive(
     )
 
 
-def _smallest_scaled_eigenvalue(precision: Tensor) -> float:
-    """Return the smallest eigenvalue of K (d, d) when its diagonal is scaled to 1."""
-    root = precision.diagonal().rsqrt()
-    return float(torch.linalg.eigvalsh(precision * torch.outer(root, root))[0])
-
-
 def _largest_interaction(precision: Tensor, inverse_k0: Tensor) -> float:
     """Return the largest |kappa_ij| = |K_ij| / sqrt(k0_i k0_j) of two different columns."""
     kappa = precision * torch.outer(inverse_k0, inverse_k0).sqrt()
     return float((kappa - torch.diag(kappa.diagonal())).abs().max())
-
-
-def _separated_share(wrong: Tensor) -> float:
-    """Return the share of rows whose probability of the wrong class (n,) is next to nothing."""
-    return float((wrong < _CERTAIN).to(wrong.dtype).mean())
 
 
 def missing_completely_at_random() -> FitWarning:

@@ -1,4 +1,4 @@
-"""Filling the holes of a table by the exact conditional means of a Gaussian.
+"""Filling the missing cells of a table by the exact conditional means of a Gaussian.
 
 Given a row's observed cells o, its missing ones m are normal with mean mu_m - K_mm⁻¹ K_mo
 (x_o - mu_o) and covariance K_mm⁻¹. Deviations from mu keep the digits of tables far from zero.
@@ -11,10 +11,7 @@ from torch import Tensor
 
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.cell_means import ClampedCells
-from vnce_engine.distributions.gaussian import GroupedRows
-
-# Rows whose patterns' factors are in memory at once.
-_BLOCK_ROWS = 4096
+from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, CompletedRows
 
 
 def impute_normal(
@@ -26,28 +23,16 @@ def impute_normal(
     transform's range, where its least value stands. Observed cells stay the same to the last bit.
     """
     filled = np.array(X, dtype=np.float64)
-    for start in range(0, len(filled), _BLOCK_ROWS):
-        block = filled[start : start + _BLOCK_ROWS]
+    for start in range(0, len(filled), BLOCK_ROWS):
+        block = filled[start : start + BLOCK_ROWS]
         deviation = torch.from_numpy(transform.forward(block)) - mean
-        mu, sigma = _given_observed(deviation, precision)
+        rows = CompletedRows.of(precision, 0.0, deviation)
         if transform is Transform.NONE:
-            means = (mean + mu).numpy()
+            means = (mean + rows.mean).numpy()
         else:
-            means = transform.mean_before(ClampedCells(mean + mu, sigma))
+            # That of an observed cell, any number, is not asked for.
+            variance = rows.conditionals.covariance().diagonal(dim1=1, dim2=2)
+            sigma = torch.where(rows.conditionals.is_missing, variance, 1.0).sqrt()[rows.pattern]
+            means = transform.mean_before(ClampedCells(mean + rows.mean, sigma))
         np.copyto(block, means, where=np.isnan(block))
     return filled
-
-
-def _given_observed(deviation: Tensor, precision: Tensor) -> tuple[Tensor, Tensor]:
-    """Return mean and standard deviation (n, d) of the cells of rows that are NaN where missing.
-
-    Rows are less the model's mean, and so are the means. Observed cells keep their value, and have
-    a standard deviation that means nothing.
-    """
-    rows = GroupedRows.of(deviation)
-    factor = rows.factors(precision)
-    observed = rows.observed_cells()
-    right = torch.where(torch.isnan(deviation), -observed @ precision, 0.0).unsqueeze(2)
-    mu = observed + torch.cholesky_solve(right, factor[rows.pattern]).squeeze(2)
-    spread = torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2).sqrt()
-    return mu, spread[rows.pattern]

@@ -1,4 +1,4 @@
-"""Filling the holes of a table by its own fitted model."""
+"""Filling the missing cells of a table by its own fitted model."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,16 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.contrastive.noise import sobol_stream
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.cell_means import TruncatedCells
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.definiteness import is_positive_definite
+from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.uniforms import sobol_stream
 from vnce_engine.inference.mean_field import IncompleteRows, sweep
-from vnce_engine.penalties.barrier import is_positive_definite
 
 # Draws of a row's missing cells. The same uniforms serve every row, so that what a row is filled
 # with depends on no other.
@@ -31,7 +31,7 @@ _MAX_SWEEPS = 200
 
 
 def impute(
-    model: TruncatedGaussian, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
+    model: QuadraticModel, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
 ) -> NDArray[np.float64]:
     """Return X (n, d) with every NaN replaced by its conditional mean, on X's own scale.
 
@@ -65,7 +65,7 @@ class MissingCells(NamedTuple):
     """(k, p) of the draws, adding up to 1; None where there is one distribution."""
 
 
-def _given_draws(model: TruncatedGaussian, observations: Observations) -> Iterator[MissingCells]:
+def _given_draws(model: QuadraticModel, observations: Observations) -> Iterator[MissingCells]:
     """Yield the exact conditional distributions given draws of all other missing cells, in parts.
 
     Their mean varies less than that of the draws themselves (Rao-Blackwell).
@@ -105,7 +105,7 @@ def _given_draws(model: TruncatedGaussian, observations: Observations) -> Iterat
 
 
 def missing_cells(
-    model: TruncatedGaussian, observations: Observations, ceiling: Tensor
+    model: QuadraticModel, observations: Observations, ceiling: Tensor
 ) -> Iterator[MissingCells]:
     """Yield q, the mean-field approximation given the observed cells of each row, in parts."""
     scale = model.precision.diagonal().rsqrt()

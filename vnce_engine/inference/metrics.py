@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-FloatArray = NDArray[np.float64]
+from vnce_engine.distributions.definiteness import SYMMETRY_TOLERANCE
 
-# Asymmetry allowed as rounding, relative to the largest entry.
-_SYMMETRY_TOLERANCE = 1e-10
+FloatArray = NDArray[np.float64]
 
 
 class EdgeScore(StrEnum):
@@ -144,7 +143,7 @@ def _pairs(scores: FloatArray, truth: NDArray[np.bool_]) -> tuple[FloatArray, ND
     above, below = scores[upper], scores.T[upper]
     if not (np.isfinite(above).all() and np.isfinite(below).all()):
         raise ValueError("`scores` must be finite off the diagonal")
-    if np.abs(above - below).max() > _SYMMETRY_TOLERANCE * np.abs(above).max():
+    if np.abs(above - below).max() > SYMMETRY_TOLERANCE * np.abs(above).max():
         raise ValueError("`scores` must be symmetric")
     if (truth[upper] != truth.T[upper]).any():
         raise ValueError("`truth` must be symmetric")

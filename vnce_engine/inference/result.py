@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -129,7 +129,7 @@ class Diagnostics:
 class FitResult:
     """The end of a fit, in the units of the table it was given."""
 
-    model: TruncatedGaussian
+    model: QuadraticModel
     status: FitStatus
     message: str
     objective_path: tuple[float, ...]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from vnce_engine.penalties.barrier import is_positive_definite
+from vnce_engine.distributions.definiteness import is_positive_definite
 
 # In units of the floor: what was put there may have moved by rounding since.
 _AT_FLOOR = 1 + 1e-12

@@ -12,7 +12,7 @@ from vnce_engine.runtime.progress import Progress
 
 # Armijo's constant: the share of the predicted first-order gain that a step must keep.
 _SUFFICIENT_GAIN = 1e-4
-_MAX_HALVINGS = 30
+MAX_HALVINGS = 30
 # Of a surrogate's value, relative.
 _ROUNDING = 1e-9
 
@@ -94,7 +94,7 @@ def _line_search(point: SurrogatePoint, direction: Tensor, progress: Progress) -
     to where the whole step is projected need not, as it leaves out only what crosses.
     """
     step = 1.0
-    for _ in range(_MAX_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         tried = point.surrogate.constraints.project(point.augmented + step * direction)
         moved = point.surrogate.at(tried, progress)
         if moved.value > point.value + _SUFFICIENT_GAIN * max(

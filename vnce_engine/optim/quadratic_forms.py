@@ -14,7 +14,7 @@ from torch import Tensor
 def quadratic_forms(augmented: Tensor, columns: Tensor) -> Tensor:
     """Return -½ tᵀ A t (b,) of every column t of (d + 1, b), for a symmetric A (d + 1, d + 1).
 
-    With the A of `TruncatedGaussian.augmented` and columns that end in 1 it is log phi.
+    With the A of `QuadraticModel.augmented` and columns that end in 1 it is log phi.
     """
     return _apply(augmented, columns)
 

@@ -19,7 +19,7 @@ def centred(step: Tensor, centre: Tensor) -> Tensor:
     return about
 
 
-def standard_errors(step: NewtonStep) -> float:
+def length_in_standard_errors(step: NewtonStep) -> float:
     """Return the length of a step in standard errors of the parameters, in root mean square.
 
     The objective's curvature over all rows is the inverse of the parameters' covariance, to which
@@ -41,6 +41,15 @@ def column_units(augmented: Tensor) -> Tensor:
     root = augmented.diagonal().rsqrt()
     root[-1] = 1.0
     return torch.outer(root, root)
+
+
+def share_done(first_ratio: float, ratio: float) -> float:
+    """Return the share of the way, on a logarithmic scale, from the first ratio down to 1.
+
+    Ratios say how many times as long a step is as the last one may be.
+    """
+    whole, left = math.log(max(first_ratio, 1)), math.log(max(ratio, 1))
+    return 1 - left / whole if whole > 0 else 1.0
 
 
 def leaves_rounding(step: NewtonStep) -> bool:

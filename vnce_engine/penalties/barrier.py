@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from vnce_engine.distributions.definiteness import inverse
 from vnce_engine.distributions.information import upper_triangle
 
 
@@ -71,20 +72,6 @@ class BarrierCurvature:
     def diagonal(self) -> Tensor:
         """Return its diagonal, one value (d, d) for each entry of K."""
         return self.weight * (_of_each(self.inverse) - _of_each(self.shifted_inverse))
-
-
-def is_positive_definite(precision: Tensor) -> bool:
-    """Return whether a symmetric matrix (d, d) has a Cholesky factor."""
-    return bool(torch.linalg.cholesky_ex(precision).info == 0)
-
-
-def inverse(precision: Tensor) -> Tensor:
-    """Return K⁻¹ (d, d), exactly symmetric, of a positive definite K; NaN of any other."""
-    factor, info = torch.linalg.cholesky_ex(precision)
-    if info > 0:
-        return torch.full_like(precision, torch.nan)
-    inverted = torch.cholesky_inverse(factor)
-    return 0.5 * (inverted + inverted.mT)
 
 
 def _by_entry(inverse: Tensor) -> Tensor:

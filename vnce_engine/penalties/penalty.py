@@ -6,7 +6,7 @@ diagonal would be without interactions, so that no unit of measurement enters.
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import assert_never
+from typing import Literal, assert_never
 
 import torch
 from torch import Tensor
@@ -45,6 +45,10 @@ class PenaltyKind(StrEnum):
     RIDGE = "ridge"
     CENTRED_RIDGE = "centred-ridge"
     L1 = "l1"
+
+
+# The same for signatures that take a kind by its name.
+PenaltyName = Literal["adaptive", "ridge", "centred-ridge", "l1"]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One fit from observations to a result: choose the linear term, the penalty, then estimate."""
+"""One fit of any model, from table to result: choose h, the penalty, then estimate."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import PreparedTable, RowSampleT
-from vnce_engine.contrastive.truncated_problem import Problem, num_parameters
 from vnce_engine.data.canonical import canonical_order
-from vnce_engine.data.far_columns import lowered
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.inference.diagnostics import (
     choice_warnings,
     diagnose_contrastive,
@@ -23,9 +22,9 @@ from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
-from vnce_engine.runtime.checkpoint import Checkpoint
+from vnce_engine.runtime import reports
 from vnce_engine.runtime.device import chosen_device
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, Progress
+from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, Selection
 from vnce_engine.selection.ebic import choose_by_ebic
@@ -54,12 +53,12 @@ _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
 
 MESSAGES = {
+    **reports.MESSAGES,
     FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
     "standard errors.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
     "returned. Look for extreme values.",
-    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
 }
 
 NO_OVERLAP = " But noise and data hardly overlap: K and c are no estimates; see the warnings."
@@ -95,62 +94,41 @@ class FitOptions:
         return max(self.noise_ratio, math.ceil(_LEAST_NOISE_ROWS / num_rows))
 
 
-def fit(
+def fit_table(
+    problem_class: type[PreparedTable[RowSampleT]],
     observations: Observations,
     options: FitOptions,
     seed: int,
-    on_step: OnStep | None = None,
-    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
 ) -> FitResult:
-    """Estimate the truncated Gaussian from non-negative `observations`, holes allowed.
+    """Estimate the model of a class of problems from observations, missing cells allowed.
 
     Equal observations, options and seed give equal results. With the checkpoint of an interrupted
     fit of the same three, `Checkpoint.load(step.checkpoint.dump())`, it goes on from there.
 
-    Unless h is to be zero, columns very far above zero are fitted nearer to it (`far_columns.py`),
-    and h, without which they have no model, is free.
-
-    Raises `ValueError` where a column has no two different observed values, or where the checkpoint
-    is another fit's.
+    Raises `ValueError` where a column has no two different observed values, where a weaker penalty
+    than is safe meets as many parameters as rows, or where the checkpoint is another fit's.
     """
     refuse_unbounded(observations, options)
-    checkpoint = checkpoint or Checkpoint()
+    progress = progress or Progress(None)
     # It may go on on another device.
-    checkpoint.begin_fit(observations.name_of_fit(replace(options, device="cpu"), seed))
+    choices = (problem_class.__name__, replace(options, device="cpu"))
+    progress.checkpoint.begin_fit(observations.name_of_fit(choices, seed))
     rows, columns = canonical_order(observations)
-    table, shift = observations.reordered(rows, columns), None
-    if options.linear != "zero":
-        table, shift = lowered(table)
-    if shift is not None:
-        options = replace(options, linear="free")
-    generator = torch.Generator().manual_seed(seed)
-    problem = Problem.prepare(
-        table.to(chosen_device(options.device)),
-        options.noise_rows_each(table.num_rows),
+    problem = problem_class.prepare(
+        observations.reordered(rows, columns).to(chosen_device(options.device)),
+        options.noise_rows_each(observations.num_rows),
         options.noise_draws,
-        generator,
+        torch.Generator().manual_seed(seed),
         options.noise_scale,
     )
-    checkpoint.move_to(problem.scale.device)
-    result = fit_prepared(problem, table, options, Progress(on_step, checkpoint))
-    if shift is not None:
-        result = replace(result, model=result.model.with_columns_moved(shift))
-    return result.with_columns_reordered(torch.argsort(columns))
-
-
-def fit_prepared(
-    problem: PreparedTable[RowSampleT],
-    observations: Observations,
-    options: FitOptions,
-    progress: Progress,
-) -> FitResult:
-    """Estimate the model of a `problem` made of `observations`: the path of all models."""
+    progress.checkpoint.move_to(problem.scale.device)
     run = _Run(problem, options, progress)
     try:
         status = run.complete()
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    return run.result(observations, status)
+    return run.result(observations, status).with_columns_reordered(torch.argsort(columns))
 
 
 def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
@@ -183,9 +161,8 @@ class _Run(Generic[RowSampleT]):
     ) -> None:
         self._options = options
         self._progress = progress
-        linear = "zero" if options.linear == AUTO else options.linear
         kind = options.penalty_kind or PenaltyKind.ADAPTIVE
-        self._setting = Setting(problem, linear, kind, options.barrier_rows)
+        self._setting = Setting(problem, kind, options.linear == "free", options.barrier_rows)
         self._linear_evidence: LinearEvidence | None = None
         self._strength = None if isinstance(options.penalty, str) else options.penalty
         self._choice: PenaltyChoice | None = None
@@ -215,10 +192,10 @@ class _Run(Generic[RowSampleT]):
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
             progress.checkpoint.track(())
-            linear, self._linear_evidence = choose_linear(
+            has_linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )
-            self._setting = replace(self._setting, linear=linear)
+            self._setting = replace(self._setting, has_linear=has_linear)
             done = end
         start = self._setting.start()
         if options.penalty == AUTO:
@@ -297,7 +274,7 @@ class _Run(Generic[RowSampleT]):
 
     def result(self, observations: Observations, status: FitStatus) -> FitResult:
         """Undo the scaling and judge the fit."""
-        problem, cycles, linear = self._setting.problem, self._cycles, self._setting.linear
+        problem, cycles, has_linear = self._setting.problem, self._cycles, self._setting.has_linear
         augmented, choice, penalty = cycles.augmented, self._choice, self._penalty
         path = () if choice is None else choice.path
         stability = None if choice is None else choice.stability
@@ -306,7 +283,7 @@ class _Run(Generic[RowSampleT]):
             self._sample,
             augmented,
             cycles.point,
-            problem.interaction_units(augmented, linear),
+            problem.interaction_units(augmented, has_linear=has_linear),
         )
         return FitResult(
             model=problem.model(augmented),
@@ -316,7 +293,7 @@ class _Run(Generic[RowSampleT]):
             num_iterations=len(cycles.objective_path),
             penalty=None if penalty is None else penalty.strength,
             penalty_path=path,
-            linear_choice=linear,
+            linear_choice="free" if has_linear else "zero",
             linear_evidence=self._linear_evidence,
             diagnostics=diagnostics,
             warnings=(

@@ -1,21 +1,20 @@
 """`preset="paper"`: the paper's recipe behind the interface of `fit`."""
 
-import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.objective import effective_share, noise_probability
 from vnce_engine.contrastive.paper_recipe import NOISE_RATIO, PaperFit, fit_paper
 from vnce_engine.contrastive.truncated_problem import inverse_k0, scaled_columns
 from vnce_engine.data.observations import Observations
 from vnce_engine.inference.diagnostics import diagnose, numerical_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.pipeline.fit import AUTO, MESSAGES, FitOptions, refuse_unbounded
-from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import OnStep, Progress
+from vnce_engine.pipeline.fit import MESSAGES, FitOptions, refuse_unbounded
+from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 
 _MESSAGES = {
@@ -28,11 +27,7 @@ _MESSAGES = {
 
 
 def fit_by_papers_recipe(
-    observations: Observations,
-    options: FitOptions,
-    seed: int,
-    on_step: OnStep | None = None,
-    checkpoint: Checkpoint | None = None,
+    observations: Observations, options: FitOptions, seed: int, progress: Progress
 ) -> FitResult:
     """Estimate the truncated Gaussian as `fit` does, by the paper's algorithm (`paper_recipe.py`).
 
@@ -43,16 +38,15 @@ def fit_by_papers_recipe(
 
     Raises `ValueError` if an observed cell is zero, or where the checkpoint is another fit's.
     """
-    linear = "zero" if options.linear == AUTO else options.linear
+    has_linear = options.linear == "free"
     strength = None if isinstance(options.penalty, str) else options.penalty
     refuse_unbounded(observations, replace(options, penalty=strength))
-    progress = Progress(on_step, checkpoint)
     progress.checkpoint.begin_fit(observations.name_of_fit(("paper", options), seed))
     scaled, scale = scaled_columns(observations)
     penalty = Penalty(
         strength or 0.0,
         options.penalty_kind or PenaltyKind.ADAPTIVE,
-        inverse_k0(scaled, linear),
+        inverse_k0(scaled, has_linear=has_linear),
         scaled.num_rows,
     )
 
@@ -60,7 +54,7 @@ def fit_by_papers_recipe(
         scaled,
         ProductTruncatedNormal.fit(scaled),
         torch.Generator().manual_seed(seed),
-        free_linear=linear == "free",
+        has_linear=has_linear,
         penalty=None if strength is None else penalty.value,
         max_iterations=options.max_cycles,
         progress=progress,
@@ -74,7 +68,7 @@ def fit_by_papers_recipe(
         num_iterations=fit.num_iterations,
         penalty=strength,
         penalty_path=(),
-        linear_choice=linear,
+        linear_choice="free" if has_linear else "zero",
         linear_evidence=None,
         diagnostics=diagnostics,
         warnings=numerical_warnings(diagnostics, ()),
@@ -85,17 +79,17 @@ def fit_by_papers_recipe(
 def _diagnose(
     observations: Observations, scaled: Observations, fit: PaperFit, scaling: Tensor
 ) -> Diagnostics:
-    num_draws = fit.log_ratio_data.shape[0]
-    weights = torch.softmax(fit.log_ratio_data[:, ~scaled.observed.all(dim=1)], dim=0)
+    log_ratio, is_incomplete = fit.log_ratio_data, ~scaled.observed.all(dim=1)
+    has_draws = len(log_ratio) > 1
     return diagnose(
         observations,
         fit.model.precision,
         scaling,
         gradient_norm=fit.gradient_norm,
-        wrong=torch.sigmoid(math.log(NOISE_RATIO) - fit.log_ratio_data).mean(dim=0),
-        effective_sample_size=float((1 / (num_draws * weights.square().sum(dim=0))).mean())
-        if num_draws > 1
-        else None,
-        num_draws=num_draws,
+        wrong=noise_probability(log_ratio, NOISE_RATIO).mean(dim=0),
+        effective_sample_size=(
+            float(effective_share(log_ratio[:, is_incomplete]).mean()) if has_draws else None
+        ),
+        num_draws=len(log_ratio),
         noise_ratio=NOISE_RATIO,
     )

@@ -13,6 +13,8 @@ LARGEST_SEED = 2**63 - 1
 _MOST = 1_000_000
 # Longer values are cut short in messages.
 _MOST_CHARACTERS = 80
+# Names listed in one message before the rest is only counted.
+MAX_NAMES = 10
 
 
 def shown(value: object) -> str:
@@ -22,6 +24,12 @@ def shown(value: object) -> str:
     except ValueError:  # of a whole number of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names in one line, cut short when they are many."""
+    first = ", ".join(names[:MAX_NAMES])
+    return first if len(names) <= MAX_NAMES else f"{first} and {len(names) - MAX_NAMES} more"
 
 
 def as_number(value: object) -> float:

@@ -15,6 +15,14 @@ class FitStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
+# In words, where an estimator has none of its own.
+MESSAGES = {
+    FitStatus.CONVERGED: "The fit converged.",
+    FitStatus.NON_FINITE: "The objective or its gradient became infinite or undefined.",
+    FitStatus.CANCELLED: "The fit was cancelled; the last finite estimate is returned.",
+}
+
+
 @dataclass(frozen=True)
 class FitStep:
     """One report of a running fit."""

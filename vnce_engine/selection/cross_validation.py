@@ -21,10 +21,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from vnce_engine.contrastive.prepared import Fit, RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
 from vnce_engine.distributions.information import to_matrix, to_slope, upper_triangle
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.optim.constraints import Constraints
-from vnce_engine.optim.newton import newton_step
+from vnce_engine.optim.newton import MAX_HALVINGS, newton_step
 from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import Penalty
 from vnce_engine.runtime.progress import Progress
@@ -35,7 +35,6 @@ NUM_FOLDS = 10
 # takes longer, and there are fewer folds.
 MOST_PARAMETERS = 1_000
 _NUM_WIDE_FOLDS = 3
-_MAX_HALVINGS = 30
 
 
 def cross_validated(
@@ -44,7 +43,8 @@ def cross_validated(
     """Return each row's share of the objective (n,), out of sample.
 
     `fit` is that of all rows under the setting and `penalty`, whose strength in the folds is worth
-    as many rows. -inf where the fit has no finite objective.
+    as many rows. -inf where the fit has no finite objective. The problem's sample has new draws
+    afterwards, those under the estimate.
     """
     return _Folds(setting, progress).held_out(fit.augmented, penalty)[0]
 
@@ -95,7 +95,8 @@ class _Folds(Generic[RowSampleT]):
         where they are others.
         """
         # A fit that was taken from a checkpoint has not drawn them.
-        sample = self._setting.problem.sample.completed(augmented)
+        sample = self._setting.problem.sample
+        sample.redraw(augmented)
         of_rows = self._by_matrices if self._is_small else self._without_matrices
         shares, without = of_rows(augmented, sample, penalty, of_folds)
         return torch.nan_to_num(shares, nan=-torch.inf), without
@@ -200,7 +201,7 @@ def _moved(augmented: Tensor, step: Tensor, constraints: Constraints) -> tuple[T
     if step.isnan().any():
         return torch.full_like(augmented, torch.nan), 1.0
     share = 1.0
-    for _ in range(_MAX_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         moved = constraints.project(augmented + share * step)
         if constraints.contains(moved):
             return moved, share

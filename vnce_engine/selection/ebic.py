@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import Fit, RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.penalty import Penalty

@@ -8,7 +8,7 @@ from typing import assert_never
 import torch
 
 from vnce_engine.contrastive.prepared import RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.penalties.penalty import REFERENCE_ROWS, PenaltyKind, weakest_safe_strength
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection.cross_validation import MOST_PARAMETERS
@@ -104,7 +104,7 @@ def strongest_l1(setting: Setting[RowSampleT], progress: Progress) -> float:
         constraints=setting.constraints(),
     )
     slopes = surrogate.at(independent.augmented, progress).gradient[:-1, :-1]
-    root = problem.inverse_k0(setting.linear).sqrt()
+    root = problem.inverse_k0(has_linear=setting.has_linear).sqrt()
     # A pair has two entries.
     steepest = 2 * (slopes / torch.outer(root, root)).fill_diagonal_(0.0).abs().max()
     return _MARGIN * float(steepest) * problem.num_rows / REFERENCE_ROWS

@@ -4,19 +4,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.prepared import RowSampleT
-from vnce_engine.contrastive.truncated_problem import num_parameters
+from vnce_engine.distributions.quadratic import num_parameters
 from vnce_engine.inference.result import LinearEvidence, PenaltyStep
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.selection.choice import PenaltyChoice, num_edges
 from vnce_engine.selection.cross_validation import cross_validated, gain_of_relaxing
+from vnce_engine.selection.held_out_gains import (
+    WINSORISED_SHARE,
+    has_fallen,
+    mean_and_error,
+    winsorised_mean,
+)
 from vnce_engine.selection.setting import Setting
 
 # At this strength the linear term is judged, before the strength is known; and at this one where
@@ -25,8 +30,6 @@ _TRIAL_STRENGTH = 0.3
 _WIDE_TRIAL_STRENGTH = 1.0
 # A fit with a linear term takes longer to settle; cut short it would lose to the one without.
 _TRIAL_CYCLES = 20
-# Share of rows at either end whose gains are winsorised, set to the nearest of the others.
-_WINSORISED_SHARE = 0.05
 # h must gain this many standard errors.
 _LINEAR_STANDARD_ERRORS = 1.35
 # And a fit cut short is taken all the same where it is so many better.
@@ -69,7 +72,7 @@ def _trial_penalty(setting: Setting[RowSampleT], num_rows: int) -> Penalty:
     return replace(setting, kind=kind).penalty(strength, num_rows)
 
 
-def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str, LinearEvidence]:
+def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[bool, LinearEvidence]:
     """Fit with and without h; keep h if rows held out gain more than 1.35 SE by it.
 
     A fit that has not converged yields to the other one where that has, unless it is clearly
@@ -80,7 +83,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
     values, converged = {}, []
     for position, linear in enumerate(("zero", "free")):
         progress.enter_part(position / 2, (position + 1) / 2)
-        trial = replace(setting, linear=linear)
+        trial = replace(setting, has_linear=linear == "free")
         penalty = _trial_penalty(trial, problem.num_rows)
         trial = replace(trial, kind=penalty.kind)
         cycles = trial.cycles(trial.start(), progress)
@@ -90,16 +93,16 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[str
         values[linear] = progress.checkpoint.value(
             partial(cross_validated, trial, cycles, penalty, progress)
         )
-    gain, standard_error = _winsorised_mean(values["free"] - values["zero"])
+    gain, standard_error = winsorised_mean(values["free"] - values["zero"])
     rule = (
-        f"free if the gain, its outer {_WINSORISED_SHARE:.0%} of rows on either side winsorised, "
+        f"free if the gain, its outer {WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_LINEAR_STANDARD_ERRORS:g} standard errors"
     )
     choice = "free" if gain > _LINEAR_STANDARD_ERRORS * standard_error else "zero"
     if len(converged) == 1 and abs(gain) < _CLEAR_STANDARD_ERRORS * standard_error:
         (choice,) = converged
         rule += f"; but only the fit with {choice} had converged, and it was taken"
-    return choice, LinearEvidence(gain, standard_error, rule, tuple(converged))
+    return choice == "free", LinearEvidence(gain, standard_error, rule, tuple(converged))
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class _Path:
         if num_edges(self.points[best]) == 0:
             # Graphs without edges differ by what their fits have left; the strongest serves all.
             return self.strengths[0]
-        weights = [_weight(*_mean_and_error(self.best - value)) for value in self.values]
+        weights = [_weight(*mean_and_error(self.best - value)) for value in self.values]
         total = sum(weights)
         if not total > 0:  # objectives that are not finite cannot be compared
             return self.strengths[0]
@@ -143,7 +146,7 @@ class _Path:
                 kind=self.kind,
                 strength=self.strengths[i],
                 criterion=float(value.mean()),
-                standard_error=_mean_and_error(best - value)[1],
+                standard_error=mean_and_error(best - value)[1],
                 num_edges=num_edges(self.points[i]),
                 chosen=i == nearest,
             )
@@ -175,7 +178,7 @@ def choose_by_held_out_rows(
         paths.append(_follow(replace(setting, kind=kind), strengths, progress, share))
     chosen = paths[0]
     for path in paths[1:]:
-        gain, error = _mean_and_error(path.best - chosen.best)
+        gain, error = mean_and_error(path.best - chosen.best)
         if gain > _KIND_STANDARD_ERRORS * error:
             chosen = path
     strength = chosen.strength()
@@ -219,7 +222,7 @@ def _relaxation(
     plain = fit.augmented
     relaxed = penalty.relaxed(plain[:-1, :-1])
     fit.run(problem.sample, relaxed, setting.constraints(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
-    gain, error = _mean_and_error(
+    gain, error = mean_and_error(
         progress.checkpoint.value(
             partial(gain_of_relaxing, setting, plain, fit.augmented, penalty, progress)
         )
@@ -278,32 +281,6 @@ def _is_lost(values: Sequence[Tensor]) -> bool:
     if not values:
         return False
     best = max(values, key=lambda value: float(value.sum()))
-    gap, error = _mean_and_error(best - values[-1])
-    recent = [float(value.sum()) for value in values[-_FALLS - 1 :]]
-    falls = len(recent) > _FALLS and all(after < before for before, after in pairwise(recent))
+    gap, error = mean_and_error(best - values[-1])
+    falls = has_fallen([float(value.sum()) for value in values], _FALLS)
     return gap > (_LOST_AFTER_FALLS if falls else _LOST) * error
-
-
-def _winsorised_mean(differences: Tensor) -> tuple[float, float]:
-    """Return the mean over rows (n,), the outer ones winsorised, and its standard error.
-
-    Winsorised rows say less than as many others: the standard deviation of all, over the root of
-    their number, falls short of the error. Source: Dixon and Tukey (1968), "Approximate behavior of
-    the distribution of Winsorized t", Technometrics 10.
-    """
-    levels = [_WINSORISED_SHARE, 1 - _WINSORISED_SHARE]
-    low, high = torch.quantile(differences, differences.new_tensor(levels))
-    if not bool(torch.isfinite(low + high)):
-        return _mean_and_error(differences)
-    mean, error = _mean_and_error(differences.clamp(low, high))
-    return mean, error / (1 - 2 * _WINSORISED_SHARE)
-
-
-def _mean_and_error(differences: Tensor) -> tuple[float, float]:
-    """Return the mean of row-wise differences (n,), and its standard error.
-
-    An infinite mean, where only one of two models has a finite objective, is certain.
-    """
-    mean = float(differences.mean())
-    error = float(differences.std() / math.sqrt(len(differences)))
-    return mean, 0.0 if math.isinf(mean) else error

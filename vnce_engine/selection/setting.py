@@ -13,18 +13,17 @@ from vnce_engine.runtime.progress import Progress
 
 @dataclass(frozen=True)
 class Setting(Generic[RowSampleT]):
-    """A problem, whether h is estimated, the shape of the penalty and the weight of the barrier."""
+    """A problem, the shape of the penalty, whether h is estimated, the weight of the barrier."""
 
     problem: PreparedTable[RowSampleT]
-    linear: str
-    """"free" or "zero"."""
     kind: PenaltyKind
+    has_linear: bool
     barrier_rows: float = 0.0
     """Rows that the barrier against an indefinite K is worth; 0 for none."""
 
     def start(self) -> Tensor:
         """Return A of a model without interactions."""
-        return self.problem.start(self.linear)
+        return self.problem.start(has_linear=self.has_linear)
 
     def cycles(self, start: Tensor, progress: Progress) -> Fit[RowSampleT]:
         """Return a fit that is to go on from `start`."""
@@ -32,8 +31,12 @@ class Setting(Generic[RowSampleT]):
 
     def penalty(self, strength: float | None, num_rows: int) -> Penalty:
         """Return the penalty of a fit to `num_rows` rows; a strength of None is none at all."""
-        return self.problem.penalty(strength, self.kind, self.linear, num_rows, self.barrier_rows)
+        return self.problem.penalty(
+            strength, self.kind, num_rows, self.barrier_rows, has_linear=self.has_linear
+        )
 
     def constraints(self, graph: Tensor | None = None) -> Constraints:
         """Return where A may lie; `graph`, bool (d, d), has the interactions that may."""
-        return self.problem.constraints(self.linear, graph, is_definite=self.barrier_rows > 0)
+        return self.problem.constraints(
+            graph, has_linear=self.has_linear, is_definite=self.barrier_rows > 0
+        )

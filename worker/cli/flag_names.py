@@ -27,6 +27,11 @@ def flag_at(pointer: str) -> str:
     return pointer
 
 
+def flag_of(parameter: str) -> str:
+    """Return what sets a parameter of a query: those of lists have flags of their names."""
+    return _BY_POINTER.get(f"/{parameter}", f"--{parameter.replace('_', '-')}")
+
+
 def in_flags(message: str) -> str:
     """Return a message of the service with flags in the place of fields in backquotes."""
     return _FIELD.sub(_flag, message)

@@ -15,7 +15,7 @@ from service.http.words import counted, visible
 from service.results.edges import Edge
 from worker.artefacts.ground_truth import Pair, pair
 from worker.cli.client import JsonObject
-from worker.cli.flag_names import flag_at, in_flags
+from worker.cli.flag_names import flag_at, flag_of, in_flags
 
 # Where there is no terminal nothing needs to be cut to its width.
 _WIDTH_WITHOUT_TERMINAL = 160
@@ -117,7 +117,7 @@ def _place(item: ProblemItem) -> str:
         f"cell {item.cell!r}" if item.cell is not None else "",
         counted(item.count, "cell") if item.count is not None else "",
         flag_at(item.pointer or ""),
-        flag_at(f"/{item.parameter}") if item.parameter is not None else "",
+        flag_of(item.parameter) if item.parameter is not None else "",
     ]
     place = ", ".join(part for part in parts if part)
     return f"{place}: " if place else ""

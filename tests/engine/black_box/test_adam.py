@@ -25,6 +25,7 @@ def contrast(harmonium: Any, generator: torch.Generator) -> Contrast:
     return Contrast.draw(X.numpy(), noise, latent_width=1, nu=2, num_draws=5, generator=generator)
 
 
+@pytest.mark.slow
 def test_adam_comes_to_the_maximum_that_bfgs_finds(
     harmonium: Any, contrast: Contrast, generator: torch.Generator
 ) -> None:
@@ -68,6 +69,7 @@ def test_an_epoch_without_a_finite_objective_ends_at_the_one_before(
     assert fit.theta.tolist() == start
 
 
+@pytest.mark.slow
 def test_adam_stops_when_it_is_told_to(
     harmonium: Any, contrast: Contrast, generator: torch.Generator
 ) -> None:

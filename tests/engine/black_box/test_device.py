@@ -9,6 +9,7 @@ import pytest
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
+from vnce_engine.pipeline.gaussian_fit import fit_gaussian
 
 from vnce_engine.black_box import fits
 from vnce_engine.black_box.affine_normal import AffineNormal
@@ -19,12 +20,12 @@ from vnce_engine.black_box.minibatch_fit import fit_by_adam
 from vnce_engine.black_box.network_family import NetworkFamily
 from vnce_engine.black_box.overlap import noise_overlap
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianVNCE
 from vnce_engine.experiments.product_latent import ProductLatent
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
-from vnce_engine.pipeline.gaussian_fit import fit_gaussian
 from vnce_engine.runtime.device import chosen_device
 
 # As close as results on different devices have to be; on the pretended one they are the same.
@@ -119,6 +120,7 @@ def fitted(method: str, harmonium: Any, device: Any) -> fits.VariationalFit:
             return fits.fit_elbo(harmonium, FAMILY, where.data, START, ALPHA, max_cycles=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["jointly", "variational EM", "exact EM", "NCE", "Adam", "VI"])
 def test_every_fit_is_the_same_on_another_device(
     method: str, harmonium: Any, device: Any, monkeypatch: pytest.MonkeyPatch
@@ -133,7 +135,7 @@ def test_every_fit_is_the_same_on_another_device(
 
 
 def test_missing_cells_are_latent_on_another_device_too(device: Any) -> None:
-    start = GaussianParameters.normalised(torch.zeros(2).double(), torch.eye(2).double())
+    start = QuadraticModel.normal(torch.zeros(2).double(), torch.eye(2).double())
     theta = start.packed().tolist()
     here, there = (
         fits.fit_by_variational_em(
@@ -152,7 +154,7 @@ def test_missing_cells_are_latent_on_another_device_too(device: Any) -> None:
 
 
 def test_the_marginal_of_incomplete_rows_is_the_same_on_another_device(device: Any) -> None:
-    theta = GaussianParameters.normalised(torch.ones(2).double(), 2 * torch.eye(2).double())
+    theta = QuadraticModel.normal(torch.ones(2).double(), 2 * torch.eye(2).double())
     u = torch.from_numpy(np.asarray(with_gaps()))
     here = Gaussian(2).log_marginal(theta.packed(), u)
     there = Gaussian(2).log_marginal(theta.packed().to(device), u.to(device))
@@ -228,6 +230,7 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
         contrast(table(), 1, "gpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [{"penalty": 1.0}, {"penalty_kind": PenaltyKind.L1, "penalties": (0.05,)}],

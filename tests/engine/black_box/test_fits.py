@@ -12,7 +12,8 @@ from vnce_engine.black_box import fits
 from vnce_engine.black_box.affine_normal import AffineNormal
 from vnce_engine.black_box.contrast import Contrast, Rows
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
-from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian, GaussianConditional
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.reports import FitStatus
 
 NU = 5.0
@@ -85,6 +86,7 @@ class HarmoniumPosterior:
         return torch.cat([alpha[:2], alpha.new_zeros(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["jointly", "variational EM", "exact EM", "NCE"])
 def test_the_harmonium_is_recovered_within_five_standard_errors(
     method: str, harmonium: Any, truth: Tensor, noise: GaussianNoise, contrast: Contrast
@@ -97,6 +99,7 @@ def test_the_harmonium_is_recovered_within_five_standard_errors(
     assert (score.abs() < 5).all(), score
 
 
+@pytest.mark.slow
 def test_the_learnt_family_is_the_posterior(harmonium: Any, contrast: Contrast) -> None:
     # Five latent draws for each of 2000 rows determine alpha's entries to about 1 / sqrt(10,000)
     # around the posterior at the fitted theta, in units of z's standard deviation, which is 1.
@@ -105,6 +108,7 @@ def test_the_learnt_family_is_the_posterior(harmonium: Any, contrast: Contrast) 
     np.testing.assert_allclose(fit.alpha, posterior, rtol=0, atol=5 / math.sqrt(10_000))
 
 
+@pytest.mark.slow
 def test_exact_em_climbs_the_nce_objective(harmonium: Any, contrast: Contrast) -> None:
     fit = fitted("exact EM", harmonium, contrast)
     nce = fits.fit_nce(harmonium.log_marginal, contrast, fit.theta, max_cycles=1)
@@ -113,6 +117,7 @@ def test_exact_em_climbs_the_nce_objective(harmonium: Any, contrast: Contrast) -
     assert fit.objective_path[1] > fit.objective_path[0]
 
 
+@pytest.mark.slow
 def test_missing_cells_are_latents_of_a_model_of_complete_rows(generator: torch.Generator) -> None:
     n, k = 150, 10
     X = torch.randn(n, 2, dtype=torch.float64, generator=generator)
@@ -124,7 +129,7 @@ def test_missing_cells_are_latents_of_a_model_of_complete_rows(generator: torch.
         X.numpy(), noise, latent_width=2, nu=NU, num_draws=k, generator=generator
     )
     model, posterior = Gaussian(2), GaussianConditional(2)
-    start = GaussianParameters.normalised(X.nanmean(dim=0), torch.eye(2).double()).packed().numpy()
+    start = QuadraticModel.normal(X.nanmean(dim=0), torch.eye(2).double()).packed().numpy()
     em = fits.fit_by_exact_em(model, posterior, contrast, start)
     nce = fits.fit_nce(model.log_marginal, contrast, start)
     assert em.status is nce.status is FitStatus.CONVERGED
@@ -160,6 +165,7 @@ def test_vi_of_a_gaussian_factor_is_maximum_likelihood(generator: torch.Generato
     np.testing.assert_allclose(fit.theta * np.sign(fit.theta[0] * expected[0]), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("units", "status"),
     [([1.0, 1.0, 1.0], FitStatus.CONVERGED), ([1e-6, 1.0, 1e6], FitStatus.MAX_ITERATIONS)],
@@ -173,7 +179,7 @@ def test_a_climb_that_ends_short_as_parameters_differ_in_size_has_not_converged(
     noise = GaussianNoise.fit_columns(torch.from_numpy(X))
     contrast = Contrast.draw(X, noise, latent_width=3, nu=NU, num_draws=2, generator=generator)
     mean, variance = torch.from_numpy(X.mean(axis=0)), torch.from_numpy(X.var(axis=0))
-    start = GaussianParameters.normalised(mean, torch.diag(1 / variance))
+    start = QuadraticModel.normal(mean, torch.diag(1 / variance))
     fit = fits.fit_nce(Gaussian(3).log_marginal, contrast, start.packed().numpy())
     assert fit.status is status
     assert ("units in which they are about 1" in fit.message) == (status is not FitStatus.CONVERGED)

@@ -16,7 +16,7 @@ from vnce_engine.black_box.gradients import (
     reparametrised,
     score_function,
 )
-from vnce_engine.black_box.objectives import open_uniforms
+from vnce_engine.distributions.uniforms import open_uniforms
 
 FAMILY = AffineNormal(observed_width=2, latent_width=1)
 # Not the posterior, which is N(1.2 x_1 - 0.8 x_2, 1).

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from vnce_engine.black_box.gaussian_noise import GaussianNoise
-from vnce_engine.black_box.objectives import open_uniforms
 from vnce_engine.black_box.overlap import Overlap, noise_overlap
 from vnce_engine.contrastive.objective import vnce_objective
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.uniforms import open_uniforms
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def normal_against(noise: GaussianNoise, nu: float = 1.0) -> Overlap:
     """Judge noise for 500 standard normal rows of two columns under their true density."""
     generator = torch.Generator().manual_seed(4)
     mean, precision = torch.zeros(2).double(), torch.eye(2).double()
-    theta = GaussianParameters.normalised(mean, precision).packed()
+    theta = QuadraticModel.normal(mean, precision).packed()
     x = torch.randn(500, 2, dtype=torch.float64, generator=generator)
     y = noise.sample(open_uniforms((round(500 * nu), 2), generator))
 

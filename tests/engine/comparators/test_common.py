@@ -11,6 +11,8 @@ from vnce_engine import (
 )
 from vnce_engine.runtime.reports import FitStatus
 
+pytestmark = pytest.mark.slow
+
 QUICK = {
     "natural likelihood": lambda: TruncatedGaussianMLE(random_state=7),
     "stochastic likelihood": lambda: TruncatedGaussianMLE(

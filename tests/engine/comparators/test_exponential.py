@@ -4,21 +4,21 @@ import pytest
 from vnce_engine.comparators.exponential import Coordinates, Moments, Parameters, gradient
 
 
-@pytest.mark.parametrize("free_linear", [True, False])
-def test_reading_undoes_writing(free_linear, true_precision):
-    linear = np.array([0.5, -1.0, 2.0]) if free_linear else np.zeros(3)
-    coordinates = Coordinates(3, free_linear=free_linear)
+@pytest.mark.parametrize("has_linear", [True, False])
+def test_reading_undoes_writing(has_linear, true_precision):
+    linear = np.array([0.5, -1.0, 2.0]) if has_linear else np.zeros(3)
+    coordinates = Coordinates(3, has_linear=has_linear)
 
     back = coordinates.read(coordinates.write(Parameters(true_precision, linear)))
 
     assert (back.precision == true_precision).all()
     assert (back.linear == linear).all()
-    assert coordinates.size == (9 if free_linear else 6)
+    assert coordinates.size == (9 if has_linear else 6)
 
 
 def test_the_fisher_information_is_the_covariance_of_the_statistics():
     state = np.random.default_rng(0).random((3, 100))
-    coordinates = Coordinates(3, free_linear=True)
+    coordinates = Coordinates(3, has_linear=True)
     statistics = [coordinates.derivative(Parameters(-0.5 * np.outer(x, x), x)) for x in state.T]
 
     expected = np.cov(np.array(statistics).T, bias=True)
@@ -29,7 +29,7 @@ def test_the_fisher_information_is_the_covariance_of_the_statistics():
 
 def test_the_gradient_vanishes_where_the_moments_agree():
     moments = Moments.of(np.random.default_rng(0).random((3, 20)))
-    slope = gradient(moments, moments, free_linear=True)
+    slope = gradient(moments, moments, has_linear=True)
 
     assert (slope.precision == 0).all()
     assert (slope.linear == 0).all()

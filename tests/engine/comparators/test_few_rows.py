@@ -15,9 +15,10 @@ from vnce_engine import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_em import Spread, _blocks, _expect, inverse
+from vnce_engine.comparators.gaussian_em import Spread, _blocks, _expect
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
+from vnce_engine.distributions.definiteness import inverse
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import mask_completely_at_random
@@ -59,6 +60,7 @@ def test_a_row_more_is_bounded(estimator, linear):
     assert fitted.converged_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", ["zero", "free"])
 @pytest.mark.parametrize(("estimator", "kind"), BOUNDED)
 def test_the_strength_that_is_named_bounds_the_estimates(estimator, kind, linear):
@@ -143,6 +145,7 @@ def test_a_lasso_with_missing_cells_is_stationary_and_its_path_never_falls():
     assert slope[edges] == pytest.approx(-strength * np.sign(fitted.precision_[edges]), abs=0.02)
 
 
+@pytest.mark.slow
 def test_held_out_rows_choose_a_lasso_that_finds_a_chain():
     d = 30
     K = np.eye(d) + 0.45 * (np.diag([1.0] * (d - 1), 1) + np.diag([1.0] * (d - 1), -1))
@@ -167,6 +170,7 @@ def test_a_fit_that_is_cancelled_has_independent_columns():
     assert (fitted.precision_ == np.diag(np.diag(fitted.precision_))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", ["ebic", "cv", 0.3])
 def test_a_covariance_that_missing_cells_make_singular_has_a_lasso(penalty):
     # Rows are more than columns, but EM without a penalty runs to a singular covariance.

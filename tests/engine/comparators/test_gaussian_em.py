@@ -253,6 +253,7 @@ def test_the_strongest_lasso_leaves_no_edge_by_rounding_either():
         assert GaussianEM(penalty="ebic").fit(X).penalty_path_[0].num_edges == 0
 
 
+@pytest.mark.slow
 def test_a_lasso_chosen_at_an_end_of_its_path_is_a_warning():
     rng = np.random.default_rng(2)
     independent = GaussianEM(penalty="ebic").fit(rng.normal(size=(300, 4)))

@@ -85,6 +85,7 @@ def test_the_objective_is_the_mean_over_rows_and_has_the_gradient_it_says():
     assert np.concatenate([by_entry, by_mean]) == pytest.approx(numerical, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.3, 0.5])
 def test_cells_missing_at_random_leave_the_truth_within_its_standard_errors(share):
     X = rows(20_000, share)
@@ -118,6 +119,7 @@ def test_cells_missing_at_random_leave_the_truth_within_its_standard_errors(shar
     assert (np.abs((fitted.mean_ - MEAN) / scale) < 5 * error[10:]).all()
 
 
+@pytest.mark.slow
 def test_held_out_rows_choose_the_ridge_and_leave_their_path():
     fitted = GaussianScoreMatching(penalty="cv", random_state=0).fit(rows(300, 0.5))
     (chosen,) = [step for step in fitted.penalty_path_ if step.chosen]
@@ -130,6 +132,7 @@ def test_held_out_rows_choose_the_ridge_and_leave_their_path():
     assert (again.precision_ == fitted.precision_).all()
 
 
+@pytest.mark.slow
 def test_fewer_rows_than_columns_need_a_ridge():
     X = np.random.default_rng(0).normal(size=(8, 12))
     with pytest.raises(ValueError, match=r"`penalty` must be at least 0.03 with 8 rows"):

@@ -34,6 +34,7 @@ def test_a_direction_without_curvature_ends_at_the_bound_of_the_diagonal(
     assert held == pytest.approx(np.full(5, 0.05))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0.01, 0.003, 0.001])
 def test_an_adaptive_penalty_of_strong_dependence_is_climbed_to_its_end(apart: float) -> None:
     # Its interactions are hundreds of times and more those at which the penalty has flattened out.
@@ -47,6 +48,7 @@ def test_an_adaptive_penalty_of_strong_dependence_is_climbed_to_its_end(apart: f
     assert free.objective_path_[-1] - fitted.objective_path_[-1] < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", ["ebic", "cv"])
 def test_a_lasso_of_fewer_rows_than_columns_is_chosen(wide: np.ndarray, penalty: str) -> None:
     fitted = GaussianEM(penalty=penalty, random_state=0).fit(wide)

@@ -41,6 +41,7 @@ def largest_pair(estimator) -> float:
     return float(np.abs(estimator.partial_correlation_[np.triu_indices(5, 1)]).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_columns_far_from_zero_free_the_linear_term(estimator, share):
@@ -64,6 +65,7 @@ def test_a_linear_term_that_was_left_out_is_a_warning_that_names_the_columns(est
     assert '`linear="auto"`' in warning.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.3])
 @pytest.mark.parametrize("estimator", SOLVED)
 def test_held_out_rows_free_a_linear_term_that_is_no_matter_of_distance(estimator, share):
@@ -75,6 +77,7 @@ def test_held_out_rows_free_a_linear_term_that_is_no_matter_of_distance(estimato
     assert evidence.gain > 2 * evidence.standard_error > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.5])
 @pytest.mark.parametrize("estimator", SOLVED)
 def test_the_papers_model_keeps_h_at_zero_and_its_very_estimates(estimator, share):
@@ -104,6 +107,7 @@ def test_the_papers_model_keeps_h_at_zero_nearly_always(share):
     assert num_free <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 5, 20])
 def test_without_a_linear_term_no_column_is_further_from_zero_than_the_bound(d):
     # Mutual attraction brings columns out, and their direction nearer to a constant.

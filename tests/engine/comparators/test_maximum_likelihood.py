@@ -11,7 +11,7 @@ from vnce_engine.simulate import sample_truncated_gaussian
 
 def scaled_standard_errors(precision, moments_by_quadrature, n):
     """Return standard errors (d, d) of the complete-data estimate of K, h = 0."""
-    coordinates = Coordinates(len(precision), free_linear=False)
+    coordinates = Coordinates(len(precision), has_linear=False)
     x, density, _, _ = moments_by_quadrature(precision, np.zeros(len(precision)))
     statistics = np.array([coordinates.derivative(Parameters(-0.5 * np.outer(r, r), r)) for r in x])
     centred = statistics - density @ statistics
@@ -36,6 +36,7 @@ def test_the_estimate_matches_the_second_moments_of_the_table(
     assert model.log_partition_ is None
 
 
+@pytest.mark.slow
 def test_a_complete_table_gives_the_truth_within_five_standard_errors(
     complete_table, true_precision, moments_by_quadrature
 ):
@@ -53,6 +54,7 @@ def moments_by_quadrature_3(moments):
     return lambda precision, linear: moments(precision, linear, points=30)
 
 
+@pytest.mark.slow
 def test_missing_cells_leave_the_truth_within_five_standard_errors(
     table_with_holes, true_precision, moments_by_quadrature
 ):
@@ -67,7 +69,7 @@ def test_missing_cells_leave_the_truth_within_five_standard_errors(
     assert "missing-completely-at-random" in [warning.code for warning in model.warnings_]
 
 
-def test_a_free_linear_term_is_found(moments_by_quadrature):
+def test_a_has_linear_term_is_found(moments_by_quadrature):
     precision, linear = np.array([[1.5, 0.5], [0.5, 1.0]]), np.array([2.0, 1.0])
     X = sample_truncated_gaussian(precision, 3_000, np.random.default_rng(2), linear=linear)
     model = TruncatedGaussianMLE(linear="free", random_state=0, tol=0.02).fit(X)
@@ -79,6 +81,7 @@ def test_a_free_linear_term_is_found(moments_by_quadrature):
     assert (np.abs(second - X.T @ X / len(X)) < 5 * products.std(axis=0) * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [10.0, 100.0, 1e5])
 def test_far_from_zero_it_is_the_gaussian_likelihood_at_any_distance(far):
     # Nothing is cut off there, so that K is the inverse of the sample's covariance, S.
@@ -96,6 +99,7 @@ def test_far_from_zero_it_is_the_gaussian_likelihood_at_any_distance(far):
     assert (np.abs(mean - X.mean(axis=0)) < 5 * np.sqrt(0.5 / n)).all()
 
 
+@pytest.mark.slow
 def test_the_stochastic_gradient_reaches_the_natural_gradients_estimate(complete_table):
     few = complete_table[:1_000]
     natural = TruncatedGaussianMLE(random_state=0, tol=0.02).fit(few)
@@ -126,6 +130,7 @@ def test_a_step_size_that_is_far_too_large_ends_in_a_non_finite_fit_at_once(comp
     assert not model.converged_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step_size", [0.1, 10.0])
 def test_no_step_size_leads_to_an_indefinite_or_infinite_k(step_size, table_with_holes):
     X = table_with_holes[:120] * 1e4
@@ -146,6 +151,7 @@ def test_no_step_size_leads_to_an_indefinite_or_infinite_k(step_size, table_with
     assert ("step-size-too-large" in codes) == (step_size == 10.0)
 
 
+@pytest.mark.slow
 def test_a_penalty_shrinks_interactions(complete_table):
     few = complete_table[:300]
     free = TruncatedGaussianMLE(random_state=0).fit(few)
@@ -182,6 +188,7 @@ def test_parameters_out_of_range_are_refused_by_name(options, message, complete_
         TruncatedGaussianMLE(**options).fit(complete_table[:50])
 
 
+@pytest.mark.slow
 def test_steps_that_no_definite_k_allows_are_told_of_and_are_no_convergence() -> None:
     # Eight rows and 27 parameters: the likelihood rises beyond every definite K.
     X = np.abs(np.random.default_rng(3).normal(size=(8, 6)))
@@ -193,6 +200,7 @@ def test_steps_that_no_definite_k_allows_are_told_of_and_are_no_convergence() ->
     assert "definiteness-limit" not in {warning.code for warning in held.warnings_}
 
 
+@pytest.mark.slow
 def test_steps_of_which_hardly_anything_is_taken_are_no_convergence_either() -> None:
     # The truth's smallest scaled eigenvalue is .13, the likelihood's maximum lies at -.05: no step
     # is refused, but most are halved until the iterates agree with each other.

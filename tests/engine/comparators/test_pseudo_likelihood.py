@@ -6,7 +6,7 @@ from scipy.stats import truncnorm
 
 from vnce_engine import TruncatedGaussianPseudoLikelihood
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.runtime.progress import Progress
 
 SILENT = Progress(None)
@@ -14,7 +14,7 @@ SILENT = Progress(None)
 
 def augmented(precision, linear):
     zero = torch.zeros((), dtype=torch.float64)
-    return TruncatedGaussian(torch.tensor(precision), torch.tensor(linear), zero).augmented()
+    return QuadraticModel(torch.tensor(precision), torch.tensor(linear), zero).augmented()
 
 
 def no_centre(columns):
@@ -47,6 +47,7 @@ def test_one_half_normal_column_is_fitted_by_its_mean_square():
     assert best == pytest.approx(1 / np.mean(x**2), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_expected_gradient_is_zero_at_the_truth(true_precision, moments_by_quadrature):
     linear = np.array([0.3, -0.2])
     precision = true_precision[:2, :2]
@@ -90,6 +91,7 @@ def test_under_an_l1_penalty_slopes_are_the_penalty_s_or_less_at_zero(complete_t
             assert slopes[i, j] == pytest.approx(allowed * np.sign(precision[i, j]), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distance", [5.0, 100.0, 1000.0])
 @pytest.mark.parametrize("apart", [1.0, 0.003])
 def test_far_from_zero_it_is_the_likelihood_of_a_gaussian(distance: float, apart: float) -> None:

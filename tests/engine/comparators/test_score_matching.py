@@ -15,6 +15,7 @@ def no_centre(columns):
     return torch.zeros(len(columns), dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", list(Weight))
 def test_the_expected_gradient_is_zero_at_the_truth(weight, true_precision, moments_by_quadrature):
     # Columns one by one: the integrand has a kink at the cap, where quadrature nodes must meet.

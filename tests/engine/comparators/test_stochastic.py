@@ -8,6 +8,7 @@ from vnce_engine import TruncatedGaussianCD
 NUM_ROWS, NUM_COLUMNS, CORRELATION = 1000, 5, 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("distance", [3.0, 10.0])
 def test_columns_far_from_zero_depend_on_each_other_as_much_as_they_do(

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vnce_engine.contrastive.noise import random_uniforms
 from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.distributions.gibbs import FloatArray
+from vnce_engine.distributions.uniforms import open_uniforms
 
 
 def augmented_of(precision: FloatArray, linear: FloatArray, log_partition: float = 0.3) -> Tensor:
@@ -25,7 +25,7 @@ def block_of(values: FloatArray, num_draws: int, seed: int = 0, *, is_noise: boo
     observed = ~torch.from_numpy(np.isnan(values))
     own = torch.from_numpy(np.nan_to_num(values))
     num_rows, num_columns = values.shape
-    uniforms = random_uniforms(num_draws * num_rows, num_columns, generator)
+    uniforms = open_uniforms((num_draws * num_rows, num_columns), generator)
     copies = num_draws if is_noise else 1
     return Block.of_rows(
         own.repeat(copies, 1),

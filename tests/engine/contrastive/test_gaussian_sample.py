@@ -9,7 +9,8 @@ from vnce_engine.contrastive.gaussian_problem import GaussianProblem
 from vnce_engine.contrastive.gaussian_sample import GaussianSample, log_density
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.surrogate import Surrogate
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
@@ -30,7 +31,7 @@ def prepared(fraction: float) -> GaussianProblem:
 def surrogate(fraction: float, strength: float) -> tuple[Surrogate, Tensor]:
     """Return a small objective and an A away from its maximum."""
     problem = prepared(fraction)
-    penalty = problem.penalty(strength, PenaltyKind.RIDGE, "free", problem.num_rows)
+    penalty = problem.penalty(strength, PenaltyKind.RIDGE, problem.num_rows, has_linear=True)
     A = torch.tensor(
         [
             [1.2, -0.3, 0.1, 0.4],
@@ -40,7 +41,7 @@ def surrogate(fraction: float, strength: float) -> tuple[Surrogate, Tensor]:
         ],
         dtype=torch.float64,
     )
-    constraints = problem.constraints("free")
+    constraints = problem.constraints(has_linear=True)
     return Surrogate(problem.sample, penalty, constraints), A
 
 
@@ -49,7 +50,7 @@ def objective(made: Surrogate, augmented: Tensor) -> Tensor:
     sample = made.sample
     assert isinstance(sample, GaussianSample)
     K, h, c = augmented[:-1, :-1], -augmented[:-1, -1], 0.5 * augmented[-1, -1]
-    theta = GaussianParameters(K, h, c).packed()
+    theta = QuadraticModel(K, h, c).packed()
     u = torch.where(sample.patterns[sample.pattern].unsqueeze(1), torch.nan, sample.values)
     log_ratio = Gaussian(3).log_marginal(theta, u.flatten(0, 1)).view_as(sample.log_noise)
     log_ratio = log_ratio - sample.log_noise

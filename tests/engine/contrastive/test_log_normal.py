@@ -7,7 +7,7 @@ import torch
 
 from vnce_engine.contrastive.log_normal import LogNormal
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.patterns import Gaps
+from vnce_engine.data.patterns import MissingnessPatterns
 
 PATTERNS = [
     torch.tensor(p) for p in itertools.product([True, False], repeat=3) if any(p) and not all(p)
@@ -39,7 +39,7 @@ def standard_normals(seed, *shape):
 
 def given(family, rows, observed):
     """Condition on tables (t, n, d) with one mask (n, d)."""
-    return family.given(rows.where(observed, 1.0).log().mT, Gaps.of(observed))
+    return family.given(rows.where(observed, 1.0).log().mT, MissingnessPatterns.of(observed))
 
 
 @pytest.mark.parametrize("observed", PATTERNS, ids=str)
@@ -107,12 +107,12 @@ def table():
 
 
 def test_rows_of_mixed_patterns_give_what_each_gives_alone(family, table):
-    gaps = Gaps.of(table.observed)
-    normals = standard_normals(1, gaps.num_cells, 1, 4)
+    missing = MissingnessPatterns.of(table.observed)
+    normals = standard_normals(1, missing.num_cells, 1, 4)
     together = given(family, table.values.unsqueeze(0), table.observed).draw(normals)
 
     for i in range(12):
-        own = gaps.row == i
+        own = missing.row == i
         alone = given(family, table.values[None, i : i + 1], table.observed[i : i + 1]).draw(
             normals[own]
         )
@@ -126,7 +126,7 @@ def test_rows_of_mixed_patterns_give_what_each_gives_alone(family, table):
 
 def test_several_tables_may_share_one_mask(family, table):
     tables = standard_normals(2, 2, 12, 3).exp()
-    normals = standard_normals(3, Gaps.of(table.observed).num_cells, 2, 4)
+    normals = standard_normals(3, MissingnessPatterns.of(table.observed).num_cells, 2, 4)
     together = given(family, tables, table.observed).draw(normals)
 
     for i in range(2):
@@ -151,7 +151,7 @@ def test_a_complete_table_has_nothing_to_draw_and_density_one(family):
 
 
 def test_draws_and_their_density_move_with_the_parameters(family, table):
-    normals = standard_normals(1, Gaps.of(table.observed).num_cells, 1, 2)
+    normals = standard_normals(1, MissingnessPatterns.of(table.observed).num_cells, 1, 2)
     vector = family.to_vector().requires_grad_()
 
     def draw(vector):

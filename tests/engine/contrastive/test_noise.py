@@ -6,9 +6,10 @@ import pytest
 import torch
 from scipy import integrate
 
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms, sobol_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
+from vnce_engine.distributions.uniforms import open_uniforms, sobol_stream
 
 
 @pytest.fixture
@@ -84,9 +85,9 @@ def test_values_of_missing_cells_do_not_matter(noise):
 def test_samples_have_the_means_of_the_distribution(noise, kind):
     n = 20_000
     uniforms = (
-        sobol_uniforms(n, 3, seed=1)
+        sobol_stream(3, seed=1)(n)
         if kind == "sobol"
-        else random_uniforms(n, 3, torch.Generator().manual_seed(1))
+        else open_uniforms((n, 3), torch.Generator().manual_seed(1))
     )
     mean, variance = truncated_normal.moments(noise.mu, noise.sigma)
 
@@ -110,37 +111,3 @@ def test_a_column_without_a_truncated_normal_is_refused_by_number(column, messag
 
     with pytest.raises(ValueError, match=message):
         ProductTruncatedNormal.fit(Observations.from_array(X))
-
-
-@pytest.mark.parametrize(("n", "d"), [(1, 1), (3, 2), (1000, 20), (4096, 20), (50, 600)])
-def test_uniforms_lie_strictly_inside_the_interval(n, d):
-    for uniforms in (
-        sobol_uniforms(n, d, seed=0),
-        random_uniforms(n, d, torch.Generator().manual_seed(0)),
-    ):
-        assert uniforms.shape == (n, d)
-        assert uniforms.dtype == torch.float64
-        assert (uniforms > 0).all()
-        assert (uniforms < 1).all()
-
-
-def test_sobol_points_are_the_middles_of_their_steps_of_which_the_first_begins_at_zero():
-    steps = sobol_uniforms(1000, 20, seed=0) * 2**31
-
-    assert torch.equal(steps % 2, torch.ones(1000, 20, dtype=torch.float64))
-
-
-def test_sobol_points_fill_every_stratum_of_each_coordinate_evenly():
-    points = sobol_uniforms(256, 30, seed=7)
-
-    strata = (points * 256).floor().long().sort(dim=0).values
-
-    assert (strata == torch.arange(256).unsqueeze(1)).all()
-
-
-def test_uniforms_depend_on_the_seed_alone():
-    state = torch.get_rng_state()
-
-    assert torch.equal(sobol_uniforms(9, 4, seed=1), sobol_uniforms(9, 4, seed=1))
-    assert not torch.equal(sobol_uniforms(9, 4, seed=1), sobol_uniforms(9, 4, seed=2))
-    assert torch.equal(state, torch.get_rng_state())

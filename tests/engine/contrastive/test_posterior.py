@@ -19,12 +19,13 @@ from tests.engine.contrastive.incomplete_blocks import (
     five_cells,
     rows_of_many_masks,
 )
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.gibbs import FloatArray
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import sample_truncated_gaussian
 
@@ -106,6 +107,7 @@ def test_every_draw_of_one_missing_cell_weighs_the_integral_of_phi(pull: float) 
     torch.testing.assert_close(block.draw_weight, torch.full_like(expected, 1 / 50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.3, -0.3, 0.9, -0.9, 0.99, -0.99])
 @pytest.mark.parametrize("where", MEANS)
 def test_the_mean_weight_of_two_missing_cells_is_the_integral_of_phi(
@@ -250,7 +252,7 @@ def test_at_its_own_theta_the_gradient_of_vnce_is_that_of_nce() -> None:
     sample = ContrastiveSample.of(
         tuple(data_blocks(observations, rows, noise, 3, generator)),
         tuple(
-            noise_blocks(observations, rows, 4, noise, lambda n: random_uniforms(n, 2, generator))
+            noise_blocks(observations, rows, 4, noise, lambda n: open_uniforms((n, 2), generator))
         ),
     )
     augmented = augmented_of(np.array([[1.5, 0.7], [0.7, 1.2]]), np.array([0.8, 0.3]))

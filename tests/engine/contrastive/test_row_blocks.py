@@ -11,10 +11,11 @@ from tests.engine.contrastive.incomplete_blocks import (
     five_cells,
     rows_of_many_masks,
 )
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.truncated_sample import data_blocks, noise_blocks
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.uniforms import open_uniforms
 
 # Sums of some hundred terms of order one in doubles.
 ROUNDING = 1e-11
@@ -55,7 +56,7 @@ def test_noise_rows_are_copies_of_the_masks_of_their_owners_in_order() -> None:
     taken = []
 
     def points(n: int) -> Tensor:
-        taken.append(random_uniforms(n, 6, torch.Generator().manual_seed(3)))
+        taken.append(open_uniforms((n, 6), torch.Generator().manual_seed(3)))
         return taken[-1]
 
     rows = torch.arange(30).flip(0)

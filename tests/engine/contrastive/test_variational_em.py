@@ -41,15 +41,17 @@ def prepared(num_rows: int) -> Problem:
 
 
 def ridge(problem: Problem) -> Penalty:
-    return problem.penalty(0.5, PenaltyKind.RIDGE, "zero", problem.num_rows)
+    return problem.penalty(0.5, PenaltyKind.RIDGE, problem.num_rows, has_linear=False)
 
 
 def test_a_start_without_a_finite_objective_ends_the_fit_where_it_was() -> None:
     problem = prepared(100)
-    start = problem.start("zero")
+    start = problem.start(has_linear=False)
     start[-1, -1] = torch.inf
     cycles = Cycles(start, Progress(None))
-    status = cycles.run(problem.sample, ridge(problem), problem.constraints("zero"), 1e-3, 20)
+    status = cycles.run(
+        problem.sample, ridge(problem), problem.constraints(has_linear=False), 1e-3, 20
+    )
     assert status is FitStatus.NON_FINITE
     assert not cycles.objective_path
     assert torch.equal(cycles.augmented, start)
@@ -57,8 +59,8 @@ def test_a_start_without_a_finite_objective_ends_the_fit_where_it_was() -> None:
 
 def test_slightly_old_noise_draws_move_the_end_by_less_than_the_default_tolerance() -> None:
     problem = prepared(200)
-    cycles = Cycles(problem.start("zero"), Progress(None))
-    arguments = (problem.sample, ridge(problem), problem.constraints("zero"))
+    cycles = Cycles(problem.start(has_linear=False), Progress(None))
+    arguments = (problem.sample, ridge(problem), problem.constraints(has_linear=False))
     assert cycles.run(*arguments, 1e-6, 100) is FitStatus.CONVERGED
     end = cycles.augmented
     # A new run draws the noise rows' missing cells anew at the end of the last.
@@ -90,12 +92,12 @@ def test_where_q_is_the_posterior_the_path_has_the_nce_objective_whatever_the_dr
     observations = Observations.from_array(X)
     problem = Problem.prepare(observations, 10, "sobol", torch.Generator().manual_seed(2))
     sample = problem.sample
-    cycles = Cycles(problem.start("zero"), Progress(None))
-    penalty = problem.penalty(None, PenaltyKind.RIDGE, "zero", problem.num_rows)
+    cycles = Cycles(problem.start(has_linear=False), Progress(None))
+    penalty = problem.penalty(None, PenaltyKind.RIDGE, problem.num_rows, has_linear=False)
     # Draws of noise rows may be as old as their run, which costs something at second order. Each
     # run begins with new ones where the last has ended.
     for _ in range(3):
-        status = cycles.run(sample, penalty, problem.constraints("zero"), 1e-6, 100)
+        status = cycles.run(sample, penalty, problem.constraints(has_linear=False), 1e-6, 100)
         assert status is FitStatus.CONVERGED
 
     total = 0.0
@@ -115,7 +117,7 @@ def objective_once_draws_have_followed(augmented: torch.Tensor) -> float:
     sample = problem.sample
     for block in sample.blocks:
         complete(block, augmented)
-    surrogate = Surrogate(sample, ridge(problem), problem.constraints("zero"))
+    surrogate = Surrogate(sample, ridge(problem), problem.constraints(has_linear=False))
     return float(surrogate.at(augmented, Progress(None)).value)
 
 
@@ -123,8 +125,8 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = prepared(200)
-    arguments = (problem.sample, ridge(problem), problem.constraints("zero"), 1e-5, 100)
-    plain = Cycles(problem.start("zero"), Progress(None))
+    arguments = (problem.sample, ridge(problem), problem.constraints(has_linear=False), 1e-5, 100)
+    plain = Cycles(problem.start(has_linear=False), Progress(None))
     assert plain.run(*arguments) is FitStatus.CONVERGED
 
     # A way on which all pairs come to attract each other: so far, that the objective is a nat worse
@@ -158,7 +160,7 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
     monkeypatch.setattr(cycles_module, "newton_step", leap)
     monkeypatch.setattr(Cycles, "_retreat", watched)
     problem = prepared(200)
-    cycles = Cycles(problem.start("zero"), Progress(None))
+    cycles = Cycles(problem.start(has_linear=False), Progress(None))
     assert cycles.run(problem.sample, *arguments[1:]) is FitStatus.CONVERGED
     assert retreats == pytest.approx([0.5] * len(retreats))
     assert retreats
@@ -169,11 +171,11 @@ def test_a_step_that_draws_cannot_follow_is_taken_back_and_the_fit_still_settles
 def test_noise_is_drawn_anew_after_a_retreat_however_short() -> None:
     # Noise draws are kept while A moves little; but those for an indefinite K have no weights.
     problem = prepared(200)
-    sample, accepted = problem.sample, problem.start("zero")
+    sample, accepted = problem.sample, problem.start(has_linear=False)
     beyond = accepted.clone()
     for point, share in ((accepted, -0.99), (beyond, -1.005)):
         point[0, 1] = point[1, 0] = share * (point[0, 0] * point[1, 1]).sqrt()
-    cycles, constraints = Cycles(beyond, Progress(None)), problem.constraints("zero")
+    cycles, constraints = Cycles(beyond, Progress(None)), problem.constraints(has_linear=False)
     cycles._e_step(sample, beyond, constraints, cycles_module._STALE)
     assert any(block.log_ratio_offset.isnan().any() for block in sample.noise)
 
@@ -202,8 +204,8 @@ class LargestTensor(TorchDispatchMode):
 @pytest.mark.parametrize("part", ["e-step", "m-step"])
 def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: str) -> None:
     problem = prepared(2000)
-    sample, start = problem.sample, problem.start("zero")
-    surrogate = Surrogate(sample, ridge(problem), problem.constraints("zero"))
+    sample, start = problem.sample, problem.start(has_linear=False)
+    surrogate = Surrogate(sample, ridge(problem), problem.constraints(has_linear=False))
 
     # Columns that all repel each other, whose tilt takes most.
     repelling = start.clone()
@@ -225,6 +227,7 @@ def test_temporaries_are_bounded_by_the_block_however_many_rows_there_are(part: 
     assert NUM_DRAWS * sample.data[0].num_rows <= BLOCK_WIDTH
 
 
+@pytest.mark.slow
 def test_a_default_fit_ends_nearer_its_optimum_than_new_noise_moves_that() -> None:
     rng = np.random.default_rng(31)
     X = sample_truncated_gaussian(ring_precision(10, rng), 500, rng)
@@ -250,8 +253,8 @@ def test_a_newton_step_promises_twice_what_it_gains() -> None:
     problem = Problem.prepare(
         Observations.from_array(X), 4, "sobol", torch.Generator().manual_seed(2)
     )
-    cycles = Cycles(problem.start("zero"), Progress(None))
-    cycles.run(problem.sample, ridge(problem), problem.constraints("zero"), 1e-8, 100)
+    cycles = Cycles(problem.start(has_linear=False), Progress(None))
+    cycles.run(problem.sample, ridge(problem), problem.constraints(has_linear=False), 1e-8, 100)
     assert cycles.point is not None
     top, surrogate = cycles.augmented, cycles.point.surrogate
     excess = {}

@@ -64,6 +64,7 @@ def test_every_row_and_column_is_there_once() -> None:
     assert sorted(columns.tolist()) == list(range(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [ordinal, ranks])
 def test_an_estimate_is_the_same_to_the_bit_however_the_table_is_shuffled(make) -> None:
     rng = np.random.default_rng(3)
@@ -75,6 +76,7 @@ def test_an_estimate_is_the_same_to_the_bit_however_the_table_is_shuffled(make) 
     np.testing.assert_array_equal(second.precision_, first.precision_[np.ix_(columns, columns)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [TruncatedGaussianVNCE, GaussianVNCE, TruncatedGaussianNCE])
 @pytest.mark.parametrize("num_rows", [MIN_ROWS, 9])
 def test_fewer_rows_than_folds_are_held_out_one_by_one(estimator, num_rows: int) -> None:

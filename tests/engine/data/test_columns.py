@@ -42,6 +42,7 @@ def test_every_estimator_names_columns_with_too_few_cells_their_counts_and_the_o
         estimator(min_observed=0).fit(table(40, rare=40))
 
 
+@pytest.mark.slow
 def test_a_column_that_was_asked_for_is_fitted() -> None:
     model = TruncatedGaussianScoreMatching(random_state=0, penalty=1.0, max_iter=5, min_observed=4)
     assert np.isfinite(model.fit(table(40, rare=4)).precision_).all()

@@ -31,6 +31,7 @@ def near(holes: np.ndarray) -> TruncatedGaussianVNCE:
     return fitted(holes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("far", [1e4, 1e7, 1e9])
 def test_the_network_is_the_same_at_any_distance(
     far: float, holes: np.ndarray, near: TruncatedGaussianVNCE
@@ -102,6 +103,7 @@ def test_what_is_moved_keeps_its_gaps_its_spread_and_a_wide_berth_of_zero(
     assert torch.equal(moved.values[:, 0], Observations.from_array(table).values[:, 0])
 
 
+@pytest.mark.slow
 def test_a_fit_that_cannot_move_for_want_of_digits_is_not_said_to_have_converged() -> None:
     X = 50 + 0.01 * np.abs(np.random.default_rng(0).normal(size=(300, 4)))
     model = TruncatedGaussianVNCE(linear="zero", penalty=0.1, random_state=0).fit(X)

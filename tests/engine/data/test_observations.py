@@ -6,7 +6,6 @@ import torch
 
 from vnce_engine.data import observations as observations_module
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.patterns import group_patterns
 
 
 @pytest.fixture
@@ -42,30 +41,6 @@ def test_reading_does_not_share_memory_with_the_callers_array(table):
     assert observations.values[1, 1] == 5.0
 
 
-def test_rows_are_grouped_by_their_pattern(table):
-    patterns = group_patterns(Observations.from_array(table).observed)
-
-    found = {tuple(p.observed.tolist()): p.rows.tolist() for p in patterns}
-    assert found == {
-        (True, False, True): [0, 2],
-        (True, True, True): [1, 4],
-        (False, False, False): [3],
-    }
-
-
-@pytest.mark.parametrize("d", [1, 7, 70])
-def test_every_row_belongs_to_exactly_the_pattern_it_has(d):
-    rng = np.random.default_rng(d)
-    X = np.where(rng.random((60, d)) < 0.3, math.nan, 1.0)
-    observations = Observations.from_array(X)
-
-    patterns = group_patterns(observations.observed)
-
-    assert sorted(row for p in patterns for row in p.rows.tolist()) == list(range(60))
-    assert all((observations.observed[p.rows] == p.observed).all() for p in patterns)
-    assert len({tuple(p.observed.tolist()) for p in patterns}) == len(patterns)
-
-
 def test_pairs_are_counted_where_both_columns_are_observed(table):
     counts = Observations.from_array(table).num_pairwise()
 
@@ -88,7 +63,7 @@ def test_a_table_has_two_dimensions(shape):
 
 @pytest.mark.parametrize("rows_at_once", [2, 100])
 def test_columns_have_the_same_figures_by_any_parts_of_the_rows(table, rows_at_once, monkeypatch):
-    monkeypatch.setattr(observations_module, "_PART_ROWS", rows_at_once)
+    monkeypatch.setattr(observations_module, "PART_ROWS", rows_at_once)
     observations = Observations.from_array(table)
 
     mean, variance = observations.moments()

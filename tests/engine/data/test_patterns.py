@@ -1,6 +1,6 @@
 import torch
 
-from vnce_engine.data.patterns import Gaps
+from vnce_engine.data.patterns import MissingnessPatterns
 
 OBSERVED = torch.tensor(
     [
@@ -15,7 +15,7 @@ OBSERVED = torch.tensor(
 
 
 def test_rows_with_as_many_missing_cells_are_together_and_each_pattern_is_there_once():
-    groups = Gaps.of(OBSERVED).groups
+    groups = MissingnessPatterns.of(OBSERVED).groups
 
     assert [group.rows.tolist() for group in groups] == [[0, 3, 5], [2], [4]]
     assert [group.patterns[group.pattern].tolist() for group in groups] == [
@@ -27,26 +27,26 @@ def test_rows_with_as_many_missing_cells_are_together_and_each_pattern_is_there_
 
 
 def test_every_missing_cell_is_there_once():
-    gaps = Gaps.of(OBSERVED)
+    missing = MissingnessPatterns.of(OBSERVED)
     cells = torch.zeros_like(OBSERVED, dtype=torch.int64)
-    cells.index_put_((gaps.row, gaps.column), torch.tensor(1), accumulate=True)
+    cells.index_put_((missing.row, missing.column), torch.tensor(1), accumulate=True)
 
     assert torch.equal(cells, (~OBSERVED).long())
-    assert gaps.num_cells == cells.sum()
-    assert gaps.incomplete_rows.tolist() == [0, 3, 5, 2, 4]
+    assert missing.num_cells == cells.sum()
+    assert missing.incomplete_rows.tolist() == [0, 3, 5, 2, 4]
 
 
 def test_numbers_are_cut_by_group_row_and_missing_column():
-    gaps = Gaps.of(OBSERVED)
-    numbers = torch.stack([gaps.row, gaps.column], dim=1)
+    missing = MissingnessPatterns.of(OBSERVED)
+    numbers = torch.stack([missing.row, missing.column], dim=1)
 
-    for group, part in zip(gaps.groups, gaps.split(numbers), strict=True):
+    for group, part in zip(missing.groups, missing.split(numbers), strict=True):
         assert torch.equal(part[..., 0], group.rows.unsqueeze(1).expand(part.shape[:2]))
         assert torch.equal(part[..., 1], group.patterns[group.pattern])
 
 
 def test_a_complete_table_has_no_groups():
-    gaps = Gaps.of(torch.ones(4, 2, dtype=torch.bool))
+    missing = MissingnessPatterns.of(torch.ones(4, 2, dtype=torch.bool))
 
-    assert (gaps.groups, gaps.num_cells) == ((), 0)
-    assert not list(gaps.split(torch.zeros(0, 3)))
+    assert (missing.groups, missing.num_cells) == ((), 0)
+    assert not list(missing.split(torch.zeros(0, 3)))

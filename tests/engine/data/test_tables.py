@@ -84,6 +84,7 @@ def test_truth_values_beside_numbers_are_numbers() -> None:
     np.testing.assert_array_equal(as_numbers(frame, "E"), [[0.5, 1.0], [1.5, 0.0]])
 
 
+@pytest.mark.slow
 def test_a_fit_of_a_masked_table_is_that_of_its_gaps() -> None:
     X = cells(200)
     hidden = np.ma.MaskedArray(np.where(np.isnan(X), 1e6, X), mask=np.isnan(X))

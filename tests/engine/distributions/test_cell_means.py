@@ -79,6 +79,7 @@ def tensors(ratio: float, sigma: float) -> tuple[torch.Tensor, torch.Tensor]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ratio", "sigma", "transform"), CASES)
 def test_means_before_a_transform_are_the_integrals(
     ratio: float, sigma: float, transform: Transform
@@ -99,6 +100,7 @@ def test_means_before_a_transform_are_the_integrals(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", list(Transform))
 @pytest.mark.parametrize(("ratio", "sigma"), [(-20.0, 0.5), (-1.0, 3.0), (0.3, 0.01), (10.0, 0.5)])
 def test_the_reference_is_the_numerical_integral(

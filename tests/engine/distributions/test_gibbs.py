@@ -38,6 +38,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_draws_have_the_moments_of_the_density(case):
     precision, linear, upper = CASES[case]

@@ -22,6 +22,7 @@ def exact_pairs(K: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.linalg.solve(L.T, z).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("r", [0.98, 0.999, 0.9999, 1 - 1e-6])
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_pairs_have_the_moments_of_their_density(r, sign):
@@ -35,6 +36,7 @@ def test_pairs_have_the_moments_of_their_density(r, sign):
         assert (np.abs(drawn.mean(axis=0) - expected.mean(axis=0)) < 5 * error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "r"), [(5, 0.999), (10, 0.9999)])
 def test_columns_that_are_nearly_equal_are_as_rejection_draws_them(d, r):
     covariance = (1 - r) * np.eye(d) + r
@@ -64,6 +66,7 @@ def test_chains_that_have_not_mixed_are_a_warning_that_names_what_helps(monkeypa
         sample_truncated_gaussian(0.5 * (K + K.T), 250, np.random.default_rng(0), burn_in=1)
 
 
+@pytest.mark.slow
 def test_chains_that_have_mixed_give_no_warning():
     K = np.linalg.inv(0.001 * np.eye(20) + 0.999)
     with warnings.catch_warnings():

@@ -118,6 +118,7 @@ def test_half_lines_are_those_of_the_closed_forms():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", REFERENCE)
 def test_draws_lie_inside_with_the_right_mean(reference):
     *point, mean, variance, _ = reference
@@ -161,6 +162,7 @@ def test_gradients_are_those_of_finite_differences(mu, sigma, lower, upper):
     assert torch.autograd.gradcheck(lambda *p: interval_normal.quantile(uniforms, *p), arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     ("mu", "sigma", "lower", "upper", "num_draws"),

@@ -233,3 +233,21 @@ def test_gradients_are_finite_where_the_truncation_is_out_of_reach():
 
     for gradient in torch.autograd.grad(total, (mu, sigma)):
         assert torch.isfinite(gradient).all()
+
+
+def test_fast_means_are_the_same_beside_one_in_the_far_tail() -> None:
+    # At alpha = 20 the exponential of alpha²/2 = 200 is right to three roundings of that argument,
+    # and the hazard's difference from alpha, 1 / alpha, to alpha² = 400 times as many.
+    mu = torch.linspace(-20.0, 20.0, 81, dtype=torch.float64)
+    one = torch.ones(82, dtype=torch.float64)
+    means = truncated_normal.fast_mean(mu, one[:-1])
+    with_far = truncated_normal.fast_mean(torch.cat([mu, mu.new_tensor([-1e3])]), one)
+    rounding = 400 * 3 * 200 * torch.finfo(torch.float64).eps
+    assert torch.allclose(with_far[:-1], means, rtol=rounding, atol=0)
+    # Beyond, nearly the mean of an exponential of rate alpha: 1/alpha, less two parts in alpha².
+    assert float(with_far[-1]) == pytest.approx(1e-3, rel=3e-6)
+
+
+def test_a_fast_mean_without_truncation_is_that_of_the_normal() -> None:
+    mu = torch.tensor([80.0], dtype=torch.float64)
+    assert truncated_normal.fast_mean(mu, torch.ones_like(mu)).tolist() == [80.0]

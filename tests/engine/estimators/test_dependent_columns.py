@@ -6,6 +6,7 @@ import pytest
 from vnce_engine import FitStatus, TruncatedGaussianNCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "penalty", [{"penalty": 1.0, "penalty_kind": "centred-ridge"}, {"penalty": 0.1}]
 )
@@ -25,6 +26,7 @@ def test_a_default_fit_of_nearly_dependent_columns_ends_where_a_far_stricter_one
     assert left < 0.5 * 11 * 0.1**2
 
 
+@pytest.mark.slow
 def test_a_pair_that_never_occurs_together_ends_where_the_barrier_holds_it() -> None:
     rng = np.random.default_rng([0, 6])
     X = (rng.random((300, 5)) < np.array([0.5, 0.1, 0.9, 0.3, 0.02])).astype(float)

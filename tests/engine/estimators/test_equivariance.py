@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from vnce_engine import TruncatedGaussianVNCE
-from vnce_engine.contrastive.noise import ProductTruncatedNormal, random_uniforms
+from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH
 from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import (
@@ -29,6 +30,7 @@ def table() -> np.ndarray:
     return mask_completely_at_random(X, 0.2, rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", ["auto", "free"])
 def test_units_change_only_the_units(table: np.ndarray, linear: str) -> None:
     X = table
@@ -46,10 +48,11 @@ def test_units_change_only_the_units(table: np.ndarray, linear: str) -> None:
     np.testing.assert_allclose(scaled.impute(X * UNITS) / UNITS, reference.impute(X), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> None:
     rng = np.random.default_rng(22)
     complete = sample_truncated_gaussian(ring_precision(4, rng), 150, rng)
-    uniforms = random_uniforms(10 * 150, 4, torch.Generator().manual_seed(3))
+    uniforms = open_uniforms((10 * 150, 4), torch.Generator().manual_seed(3))
     order = [2, 0, 3, 1]
 
     def fitted(X: np.ndarray, points: torch.Tensor) -> torch.Tensor:
@@ -72,8 +75,8 @@ def test_the_order_of_columns_does_not_matter_when_noise_is_permuted_alike() -> 
             observations, torch.ones(4).double(), (sample,), generator, noise, noise, take
         )
         penalty = Penalty(0.5, PenaltyKind.ADAPTIVE, torch.ones(4).double(), len(X))
-        cycles = Cycles(problem.start("free"), Progress(None))
-        cycles.run(sample, penalty, problem.constraints("free"), 1e-9, 100)
+        cycles = Cycles(problem.start(has_linear=True), Progress(None))
+        cycles.run(sample, penalty, problem.constraints(has_linear=True), 1e-9, 100)
         return cycles.augmented
 
     straight = fitted(complete, uniforms)

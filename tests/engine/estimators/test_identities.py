@@ -10,11 +10,11 @@ from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.contrastive.noise import ProductTruncatedNormal
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.distributions import truncated_normal
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.simulate import ring_precision, sample_truncated_gaussian
 
 NU = 10.0
-MODEL = TruncatedGaussian(
+MODEL = QuadraticModel(
     precision=torch.tensor([[1.5, 0.6], [0.6, 0.9]], dtype=torch.float64),
     linear=torch.tensor([0.4, 0.7], dtype=torch.float64),
     log_partition=torch.tensor(0.3, dtype=torch.float64),

@@ -28,21 +28,23 @@ def prepared(fraction: float = 0.0, num_rows: int = 200) -> Problem:
 
 
 def fitted(
-    problem: Problem, strength: float, linear: str = "zero", tolerance: float = 1e-7
+    problem: Problem, strength: float, *, has_linear: bool = False, tolerance: float = 1e-7
 ) -> tuple[Cycles, Penalty]:
-    penalty = problem.penalty(strength, PenaltyKind.L1, linear, problem.num_rows)
-    cycles = Cycles(problem.start(linear), QUIET)
-    status = cycles.run(problem.sample, penalty, problem.constraints(linear), tolerance, 100)
+    penalty = problem.penalty(strength, PenaltyKind.L1, problem.num_rows, has_linear=has_linear)
+    cycles = Cycles(problem.start(has_linear=has_linear), QUIET)
+    status = cycles.run(
+        problem.sample, penalty, problem.constraints(has_linear=has_linear), tolerance, 100
+    )
     assert status is FitStatus.CONVERGED
     return cycles, penalty
 
 
-@pytest.mark.parametrize("linear", ["zero", "free"])
+@pytest.mark.parametrize("has_linear", [False, True])
 @pytest.mark.parametrize("strength", [0.002, 0.008])
 def test_zeros_are_where_the_slope_is_within_the_penalty_s_and_nowhere_else(
-    strength: float, linear: str
+    strength: float, has_linear: bool
 ) -> None:
-    cycles, penalty = fitted(prepared(), strength, linear)
+    cycles, penalty = fitted(prepared(), strength, has_linear=has_linear)
     assert cycles.point is not None
     precision = cycles.augmented[:-1, :-1]
     # Without the penalty: at the optimum its slope equals the penalty's, or is less at a zero.
@@ -91,10 +93,10 @@ def test_stronger_penalties_leave_fewer_interactions_and_every_matrix_is_symmetr
 ) -> None:
     problem = prepared(fraction)
     counts = []
-    cycles = Cycles(problem.start("zero"), QUIET)
+    cycles = Cycles(problem.start(has_linear=False), QUIET)
     for strength in (0.2, 0.05, 0.02, 0.005):
-        penalty = problem.penalty(strength, PenaltyKind.L1, "zero", problem.num_rows)
-        cycles.run(problem.sample, penalty, problem.constraints("zero"), 1e-4, 50)
+        penalty = problem.penalty(strength, PenaltyKind.L1, problem.num_rows, has_linear=False)
+        cycles.run(problem.sample, penalty, problem.constraints(has_linear=False), 1e-4, 50)
         assert torch.equal(cycles.augmented, cycles.augmented.mT)
         counts.append(int((cycles.augmented[:-1, :-1] != 0).sum()))
     assert counts == sorted(counts)
@@ -105,15 +107,16 @@ def test_a_graph_that_is_given_is_kept_to() -> None:
     problem = prepared(0.3)
     graph = torch.zeros(NUM_COLUMNS, NUM_COLUMNS, dtype=torch.bool)
     graph[0, 1] = graph[1, 0] = graph[2, 5] = graph[5, 2] = True
-    cycles = Cycles(problem.start("zero"), QUIET)
+    cycles = Cycles(problem.start(has_linear=False), QUIET)
     # Without the barrier this table's K leaves the definite matrices, where rows have no posterior.
-    penalty = problem.penalty(None, PenaltyKind.L1, "zero", problem.num_rows, 1.0)
-    constraints = problem.constraints("zero", graph, is_definite=True)
+    penalty = problem.penalty(None, PenaltyKind.L1, problem.num_rows, 1.0, has_linear=False)
+    constraints = problem.constraints(graph, is_definite=True, has_linear=False)
     assert cycles.run(problem.sample, penalty, constraints, 1e-6, 100) is FitStatus.CONVERGED
     precision = cycles.augmented[:-1, :-1]
     assert torch.equal(precision != 0, graph | torch.eye(NUM_COLUMNS, dtype=torch.bool))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PenaltyKind)
 def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind) -> None:
     # As many columns as rows and hardly a penalty: without the barrier K is indefinite.
@@ -124,9 +127,9 @@ def test_a_barrier_keeps_the_precision_definite_at_every_step(kind: PenaltyKind)
     )
     smallest = []
     for barrier_rows in (0.0, 1.0):
-        penalty = problem.penalty(5e-4, kind, "free", 16, barrier_rows)
-        constraints = problem.constraints("free", is_definite=barrier_rows > 0)
-        cycles = Cycles(problem.start("free"), QUIET)
+        penalty = problem.penalty(5e-4, kind, 16, barrier_rows, has_linear=True)
+        constraints = problem.constraints(has_linear=True, is_definite=barrier_rows > 0)
+        cycles = Cycles(problem.start(has_linear=True), QUIET)
         for _ in range(8):
             cycles.run(problem.sample, penalty, constraints, 1e-3, 1)
             smallest.append(float(torch.linalg.eigvalsh(cycles.augmented[:-1, :-1])[0]))
@@ -140,7 +143,7 @@ def test_columns_many_spreads_from_zero_take_no_more_cycles() -> None:
     X = 30 + np.cumsum(rng.normal(size=(150, 6)), axis=1)
     observations = Observations.from_array(mask_completely_at_random(X, 0.1, rng))
     problem = Problem.prepare(observations, 10, "sobol", torch.Generator().manual_seed(0))
-    cycles, _ = fitted(problem, 0.02, "free", 1e-3)
+    cycles, _ = fitted(problem, 0.02, has_linear=True, tolerance=1e-3)
     num_edges = int((cycles.augmented[:-1, :-1] != 0).sum() - NUM_COLUMNS) // 2
     assert 0 < num_edges < 15
     assert len(cycles.objective_path) < 30

@@ -43,13 +43,13 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
         tuple(data_blocks(problem.observations, rows, far, NUM_DRAWS, generator)),
         tuple(noise_blocks(problem.observations, rows, 10, far, problem.points)),
     )
-    penalty = problem.penalty(0.3, PenaltyKind.ADAPTIVE, "zero", observations.num_rows)
-    cycles = Cycles(problem.start("zero"), Progress(None))
-    status = cycles.run(sample, penalty, problem.constraints("zero"), 3e-3, 50)
+    penalty = problem.penalty(0.3, PenaltyKind.ADAPTIVE, observations.num_rows, has_linear=False)
+    cycles = Cycles(problem.start(has_linear=False), Progress(None))
+    status = cycles.run(sample, penalty, problem.constraints(has_linear=False), 3e-3, 50)
     assert status is not FitStatus.NON_FINITE
     assert torch.isfinite(cycles.augmented).all()
     diagnostics = diagnose_contrastive(
-        observations, sample, cycles.augmented, cycles.point, problem.inverse_k0("zero")
+        observations, sample, cycles.augmented, cycles.point, problem.inverse_k0(has_linear=False)
     )
     assert diagnostics.separated_share == 1.0
     assert diagnostics.mean_classification < 1e-6
@@ -59,6 +59,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     assert "do not read them as estimates" in warning.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "is_far"), [(0.02, True), (1.0, False), (60.0, True)])
 def test_a_result_says_whether_its_noise_overlaps_the_data(scale: float, is_far: bool) -> None:
     model = TruncatedGaussianVNCE(

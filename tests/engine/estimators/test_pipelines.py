@@ -36,6 +36,7 @@ def frame(n: int = 80, seed: int = 3) -> pd.DataFrame:
     return pd.DataFrame(X, columns=["a", "b", "c"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(FAST))
 def test_transform_imputes_and_names_its_columns(kind: str) -> None:
     X = frame()
@@ -47,6 +48,7 @@ def test_transform_imputes_and_names_its_columns(kind: str) -> None:
     assert not as_frame.isna().any(axis=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(FAST))
 def test_an_estimator_in_the_middle_of_a_pipeline_fills_what_passes(kind: str) -> None:
     X = frame()

@@ -15,7 +15,7 @@ from vnce_engine import (
     TruncatedGaussianScoreMatching,
     TruncatedGaussianVNCE,
 )
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.scores import likelihood_score, predictive_score
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -26,9 +26,9 @@ from vnce_engine.simulate import (
 FAR = torch.full((6,), torch.inf, dtype=torch.float64)
 
 
-def model_of(precision: np.ndarray, linear: np.ndarray | None = None) -> TruncatedGaussian:
+def model_of(precision: np.ndarray, linear: np.ndarray | None = None) -> QuadraticModel:
     h = np.zeros(len(precision)) if linear is None else linear
-    return TruncatedGaussian(torch.from_numpy(precision), torch.from_numpy(h), torch.tensor(0.0))
+    return QuadraticModel(torch.from_numpy(precision), torch.from_numpy(h), torch.tensor(0.0))
 
 
 def held_out(fraction: float, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
@@ -94,6 +94,7 @@ def test_the_truth_scores_higher_than_independence_and_than_half_or_twice_its_st
         assert truth > predictive_score(model_of(other), rows, FAR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -118,6 +119,7 @@ def test_em_s_score_of_its_own_table_is_its_likelihood() -> None:
     assert model.score(rows) == pytest.approx(model.objective_path_[-1], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [GaussianEM(), TruncatedGaussianScoreMatching(max_iter=3)])
 def test_a_table_with_nothing_observed_has_no_score(estimator: Any) -> None:
     _, rows = held_out(0.2, n=100)

@@ -34,6 +34,7 @@ def assert_coherent(model: TruncatedGaussianVNCE | TruncatedGaussianNCE) -> None
         )
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**16),
     n=st.integers(12, 40),
@@ -57,6 +58,7 @@ def test_k_is_symmetric_to_the_bit_and_edges_agree_with_it(
     assert np.isfinite(model.precision_).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["held-out", "ebic", "stability"])
 def test_it_is_so_after_a_whole_path_too(selection: str) -> None:
     # 40 rows and 15 columns, as round-off breaks symmetry most easily where little is known.
@@ -75,6 +77,7 @@ def test_it_is_so_after_a_whole_path_too(selection: str) -> None:
     assert not graph.all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", ["zero", "free"])
 def test_it_is_so_where_many_interactions_hover_at_zero(linear: str) -> None:
     # 24 columns and 16 rows: slopes at zero differ from the penalty's by rounding.

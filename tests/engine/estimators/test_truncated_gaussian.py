@@ -109,6 +109,7 @@ def test_a_data_frame_s_names_are_kept() -> None:
 # --- imputation ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", ["none", "sqrt", "cbrt", "log1p"])
 def test_imputing_fills_every_hole_and_leaves_the_rest_to_the_bit(transform: str) -> None:
     X = table()
@@ -131,6 +132,7 @@ def test_rows_with_nothing_observed_are_left_out_counted_and_imputed() -> None:
     assert np.isfinite(other.impute(with_empty)).all()
 
 
+@pytest.mark.slow
 def test_nce_drops_fills_or_draws_what_is_missing() -> None:
     X = table(fraction=0.15)
     complete = X[~np.isnan(X).any(axis=1)]
@@ -148,6 +150,7 @@ def test_nce_drops_fills_or_draws_what_is_missing() -> None:
 # --- how a fit ends ---
 
 
+@pytest.mark.slow
 def test_progress_is_reported_and_never_falls() -> None:
     steps: list[FitStep] = []
     TruncatedGaussianVNCE(random_state=0).fit(table(), on_step=steps.append)
@@ -158,6 +161,7 @@ def test_progress_is_reported_and_never_falls() -> None:
     assert list(dict.fromkeys(step.stage for step in steps)) == ["linear term", "penalty", "fit"]
 
 
+@pytest.mark.slow
 def test_positions_from_which_noise_is_new_are_those_where_the_objective_changes_level() -> None:
     model = TruncatedGaussianVNCE(random_state=0).fit(table())
     path, starts = np.array(model.objective_path_), model.noise_starts_
@@ -167,6 +171,7 @@ def test_positions_from_which_noise_is_new_are_those_where_the_objective_changes
     assert steps[across].min() > 10 * np.delete(steps, across).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_reports", [1, 5, 30])
 def test_a_cancelled_fit_says_so_and_keeps_its_last_estimate(num_reports: int) -> None:
     reports = 0

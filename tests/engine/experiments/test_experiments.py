@@ -28,6 +28,7 @@ SMALL: list[MixtureEm | MixturePopulation | GraphRecovery] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", SMALL, ids=lambda experiment: experiment.name)
 def test_parts_give_the_same_plain_rows_at_every_call(experiment: Experiment) -> None:
     index = len(experiment.parts()) - 1
@@ -36,6 +37,7 @@ def test_parts_give_the_same_plain_rows_at_every_call(experiment: Experiment) ->
     assert json.loads(json.dumps(rows, allow_nan=False)) == [dict(row) for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", SMALL, ids=lambda experiment: experiment.name)
 def test_summaries_do_without_the_rows_of_failed_parts(experiment: Experiment) -> None:
     rows = experiment.run(0)
@@ -44,6 +46,7 @@ def test_summaries_do_without_the_rows_of_failed_parts(experiment: Experiment) -
         json.dumps(table.rows, allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", SMALL, ids=lambda experiment: experiment.name)
 def test_another_seed_gives_other_data(
     experiment: MixtureEm | MixturePopulation | GraphRecovery,
@@ -92,6 +95,7 @@ def test_unknown_estimators_are_refused_by_name() -> None:
         GraphRecovery(estimators=("magic",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_scores_a_small_table(name: str) -> None:
     truth, X = simulate("ring", 0.0, seed=0, num_columns=5, num_rows=80)
@@ -101,6 +105,7 @@ def test_every_estimator_scores_a_small_table(name: str) -> None:
         assert isinstance(line[score], float)
 
 
+@pytest.mark.slow
 def test_a_part_cut_anywhere_ends_with_the_same_rows() -> None:
     experiment = GraphRecovery(
         graphs=("ring",),

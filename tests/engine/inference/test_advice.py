@@ -15,7 +15,7 @@ import torch
 import vnce_engine
 from vnce_engine import TruncatedGaussianScoreMatching, TruncatedGaussianVNCE
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.advice import _ADVICE, Advice, Dependence, strong_dependence
 from vnce_engine.inference.diagnostics import grid_end_warnings
 from vnce_engine.inference.result import Diagnostics, FitResult, PenaltyStep
@@ -88,7 +88,7 @@ def result(
 ) -> FitResult:
     eye = torch.eye(2, dtype=torch.float64)
     return FitResult(
-        model=TruncatedGaussian(eye, eye[0], eye[0, 0]),
+        model=QuadraticModel(eye, eye[0], eye[0, 0]),
         status=status,
         message=message,
         objective_path=(),
@@ -207,6 +207,7 @@ def test_no_text_asks_for_more_or_less_of_an_option_without_a_value() -> None:
     assert [text for text in said if vague.search(text) and "Try" in text] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", sorted(set(CODES) - WITHOUT_OPTIONS - {HEAVY}))
 def test_every_warning_names_an_option_and_a_value_that_its_estimator_takes(code: str) -> None:
     for estimator, advice in situations(code):
@@ -217,6 +218,7 @@ def test_every_warning_names_an_option_and_a_value_that_its_estimator_takes(code
         assert is_undecided or settings(text) or "go on to" in text or "VNCE`" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [*itertools.combinations(CODES, 2)], ids="+".join)
 def test_warnings_of_one_result_do_not_contradict_each_other(codes: tuple[str, str]) -> None:
     for _, advice in situations(*codes):
@@ -228,6 +230,7 @@ def test_warnings_of_one_result_do_not_contradict_each_other(codes: tuple[str, s
             assert max(named, default=0) < STRENGTH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CODES)
 def test_an_estimator_takes_what_it_is_advised(code: str) -> None:
     for estimator, advice in situations(code):

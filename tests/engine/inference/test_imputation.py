@@ -8,10 +8,10 @@ import torch
 from scipy.integrate import quad
 
 from vnce_engine.data.transforms import Transform
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.imputation import impute
 
-MODEL = TruncatedGaussian(
+MODEL = QuadraticModel(
     torch.tensor([[2.0, -0.9, 0.3], [-0.9, 1.5, 0.2], [0.3, 0.2, 1.0]], dtype=torch.float64),
     torch.tensor([0.5, -1.0, 0.8], dtype=torch.float64),
     torch.tensor(0.0, dtype=torch.float64),
@@ -58,7 +58,7 @@ def test_two_missing_cells_of_a_row_get_their_exact_means(
     covariance[1, 2] = covariance[2, 1] = 0.3
     precision = torch.linalg.inv(covariance)
     linear = precision @ torch.tensor([0.5, 0.8, 0.2], dtype=torch.float64)
-    model = TruncatedGaussian(precision, linear, torch.tensor(0.0, dtype=torch.float64))
+    model = QuadraticModel(precision, linear, torch.tensor(0.0, dtype=torch.float64))
     nodes, weights = np.polynomial.legendre.leggauss(200)
     # Ten standard deviations and more above the means.
     cells, weights = 6 * (nodes + 1), 6 * weights
@@ -86,7 +86,7 @@ def test_a_row_is_filled_the_same_beside_others() -> None:
 
 
 def test_an_indefinite_k_has_means_too() -> None:
-    indefinite = TruncatedGaussian(
+    indefinite = QuadraticModel(
         torch.tensor([[1.0, 1.5], [1.5, 1.0]], dtype=torch.float64),
         torch.tensor([1.0, 1.0], dtype=torch.float64),
         torch.tensor(0.0, dtype=torch.float64),

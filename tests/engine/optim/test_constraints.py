@@ -1,6 +1,7 @@
 """The floor under K_ii: where it holds, and that a fit that meets it still settles."""
 
 import numpy as np
+import pytest
 import torch
 
 from vnce_engine import FitStatus, TruncatedGaussianNCE, TruncatedGaussianVNCE
@@ -56,6 +57,7 @@ def test_a_fit_that_meets_the_floor_still_settles_and_ends_on_it() -> None:
     assert (relative[[0, 2]] > SMALLEST_DIAGONAL).all()
 
 
+@pytest.mark.slow
 def test_steps_that_would_cross_every_floor_at_once_still_climb() -> None:
     rng = np.random.default_rng(17)
     X = np.abs(rng.normal(size=(1000, 20)))

@@ -1,13 +1,13 @@
 import pytest
 import torch
 
-from vnce_engine.distributions.truncated_gaussian import TruncatedGaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.quadratic_forms import quadratic_forms
 
 
 @pytest.fixture
 def model():
-    return TruncatedGaussian(
+    return QuadraticModel(
         torch.tensor([[2.0, 0.3], [0.3, 1.5]], dtype=torch.float64),
         torch.tensor([0.4, -1.0], dtype=torch.float64),
         torch.tensor(0.7, dtype=torch.float64),

@@ -36,15 +36,15 @@ def a_point(problem: Problem) -> torch.Tensor:
     """Return an A away from the start, symmetric, with K positive definite."""
     generator = torch.Generator().manual_seed(1)
     step = 0.1 * torch.randn(5, 5, dtype=torch.float64, generator=generator)
-    return problem.start("free") + step + step.mT
+    return problem.start(has_linear=True) + step + step.mT
 
 
 def surrogate_at(problem: Problem, augmented: torch.Tensor, kind: PenaltyKind) -> Surrogate:
     sample = problem.sample
     for block in sample.blocks:
         complete(block, augmented)
-    penalty = problem.penalty(0.7, kind, "free", problem.num_rows)
-    return Surrogate(sample, penalty, problem.constraints("free"))
+    penalty = problem.penalty(0.7, kind, problem.num_rows, has_linear=True)
+    return Surrogate(sample, penalty, problem.constraints(has_linear=True))
 
 
 def plain_value(surrogate: Surrogate, augmented: torch.Tensor) -> torch.Tensor:
@@ -151,14 +151,17 @@ def test_the_curvature_s_diagonal_is_half_its_quadratic_form_in_pairs() -> None:
 
 def test_fixed_entries_have_no_gradient() -> None:
     problem = prepared(0.3, 3)
-    augmented = problem.start("zero")
+    augmented = problem.start(has_linear=False)
     surrogate = surrogate_at(problem, augmented, PenaltyKind.RIDGE)
-    surrogate = Surrogate(surrogate.sample, surrogate.penalty, problem.constraints("zero"))
+    surrogate = Surrogate(
+        surrogate.sample, surrogate.penalty, problem.constraints(has_linear=False)
+    )
     gradient = surrogate.at(augmented, QUIET).gradient
     assert (gradient[:-1, -1] == 0).all()
     assert float(gradient[-1, -1]) != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PenaltyKind)
 def test_the_penalty_s_curvature_is_never_below_its_second_derivative(kind: PenaltyKind) -> None:
     generator = torch.Generator().manual_seed(3)

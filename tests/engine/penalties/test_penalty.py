@@ -1,12 +1,13 @@
 """The penalties by their formulas, written out for one small matrix."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
 
 from vnce_engine.distributions.information import to_slope, upper_triangle
-from vnce_engine.penalties.penalty import Penalty, PenaltyKind
+from vnce_engine.penalties.penalty import Penalty, PenaltyKind, PenaltyName
 
 # K = [[2, 0.3], [0.3, 1]] with k0 = (1, 2): kappa_12 = 0.3 / sqrt(2), K_ii / k0_i = (2, 0.5).
 PRECISION = torch.tensor([[2.0, 0.3], [0.3, 1.0]], dtype=torch.float64)
@@ -215,3 +216,7 @@ def test_at_a_kink_the_ascent_is_what_the_slope_exceeds_the_penalty_s_by() -> No
     torch.testing.assert_close(ascent, expected)
     signs = penalty.orthant(precision, ascent)
     assert torch.equal(signs, torch.tensor([[0.0, -1, -1], [-1, 0, 0], [-1, 0, 0]]).double())
+
+
+def test_signatures_take_every_kind_by_its_name() -> None:
+    assert get_args(PenaltyName) == tuple(PenaltyKind)

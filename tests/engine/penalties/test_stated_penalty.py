@@ -35,6 +35,7 @@ def distance(one: NetworkEstimator, other: NetworkEstimator) -> float:
     return float(np.abs(one.precision_ - other.precision_).max())
 
 
+@pytest.mark.slow
 def test_a_centred_ridge_that_was_chosen_is_named_with_its_own_strength() -> None:
     K = np.full((5, 5), 0.2) + np.eye(5)
     X = sample_truncated_gaussian(K, 1000, np.random.default_rng(4))
@@ -53,6 +54,7 @@ def test_a_centred_ridge_that_was_chosen_is_named_with_its_own_strength() -> Non
     assert distance(model, fitted(kind)) < 0.2 * distance(model, fitted("adaptive"))
 
 
+@pytest.mark.slow
 def test_a_chosen_graph_of_a_short_table_is_said_to_have_a_weak_ridge() -> None:
     # 8 rows: even a graph without edges has as many parameters.
     X = np.abs(np.random.default_rng(3).normal(size=(8, 4)))
@@ -62,6 +64,7 @@ def test_a_chosen_graph_of_a_short_table_is_said_to_have_a_weak_ridge() -> None:
     assert said(model)[:2] == (0.03, "ridge")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -86,6 +89,7 @@ def test_no_penalty_is_said_to_be_none(penalty: float | None, ring: np.ndarray) 
     assert said(model) == (None, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

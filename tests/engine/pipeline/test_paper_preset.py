@@ -26,6 +26,7 @@ def paper(**options):
     return TruncatedGaussianVNCE(preset="paper", random_state=0, **options)
 
 
+@pytest.mark.slow
 def test_the_recipe_fills_every_attribute_of_the_estimator(table):
     model = paper().fit(table)
 
@@ -60,6 +61,7 @@ def test_precision_follows_the_units_of_the_columns(table):
     assert scaled.precision_ * np.outer(units, units) == pytest.approx(plain.precision_, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_options_that_the_paper_leaves_open_are_used(table):
     plain = paper(max_iter=20).fit(table)
     free = paper(max_iter=20, linear="free").fit(table)

@@ -10,8 +10,10 @@ import torch
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.pipeline.fit import FitOptions, fit
+from vnce_engine.pipeline.fit import FitOptions
+from vnce_engine.pipeline.model_fits import fit_truncated_gaussian
 from vnce_engine.runtime.checkpoint import Checkpoint
+from vnce_engine.runtime.progress import Progress
 from vnce_engine.selection.choice import Selection
 from vnce_engine.selection.stability import StabilityRule
 
@@ -59,8 +61,8 @@ def observations(lowest: float = 0.0) -> Observations:
     ],
 )
 def test_a_fit_is_the_same_on_another_device(name: str, device: Any) -> None:
-    here = fit(observations(), OPTIONS[name], seed=0)
-    there = fit(observations(), replace(OPTIONS[name], device=device), seed=0)
+    here = fit_truncated_gaussian(observations(), OPTIONS[name], seed=0)
+    there = fit_truncated_gaussian(observations(), replace(OPTIONS[name], device=device), seed=0)
     assert there.status is here.status
     assert there.penalty == here.penalty
     for part in ("precision", "linear", "log_partition"):
@@ -78,10 +80,12 @@ def test_a_fit_that_was_interrupted_goes_on_on_another_device(device: Any) -> No
     # is left of a tolerance may turn.
     table = observations(lowest=1.0)
     stored: list[bytes] = []
-    whole = fit(table, options, 0, lambda step: stored.append(step.checkpoint.dump()))
+    whole = fit_truncated_gaussian(
+        table, options, 0, Progress(lambda step: stored.append(step.checkpoint.dump()))
+    )
     for content in stored[:: len(stored) // 3]:
-        resumed = fit(
-            table, replace(options, device=device), 0, checkpoint=Checkpoint.load(content)
+        resumed = fit_truncated_gaussian(
+            table, replace(options, device=device), 0, Progress(None, Checkpoint.load(content))
         )
         assert (resumed.penalty, resumed.linear_choice) == (whole.penalty, whole.linear_choice)
         torch.testing.assert_close(

@@ -38,6 +38,7 @@ def fitted() -> TruncatedGaussianVNCE:
     ).fit(X)
 
 
+@pytest.mark.slow
 def test_the_graph_of_least_criterion_is_chosen_and_the_precision_has_its_edges(
     fitted: TruncatedGaussianVNCE,
 ) -> None:
@@ -62,6 +63,7 @@ def test_the_path_shows_every_strength_that_was_tried_with_its_edges(
     assert all(step.standard_error is None for step in path)
 
 
+@pytest.mark.slow
 def test_the_graph_is_fitted_without_the_penalty(fitted: TruncatedGaussianVNCE) -> None:
     # The gradient in the chosen edges' entries vanishes without any penalty at all.
     assert fitted.converged_
@@ -69,6 +71,7 @@ def test_the_graph_is_fitted_without_the_penalty(fitted: TruncatedGaussianVNCE) 
     assert (fitted.penalty_, fitted.penalty_kind_, fitted.selection_) == (None, None, "ebic")
 
 
+@pytest.mark.slow
 def test_of_strengths_with_the_same_graph_the_strongest_is_chosen() -> None:
     # One strong pair of three columns: most strengths leave its edge alone, and their criteria are
     # the same but for the last digits.
@@ -114,11 +117,13 @@ def test_twice_the_gain_of_a_needless_edge_is_chi_squared() -> None:
         X = np.abs(np.random.default_rng(seed).normal(size=(num_rows, 2)))
         generator = torch.Generator().manual_seed(seed)
         problem = Problem.prepare(Observations.from_array(X), 2, "random", generator)
-        penalty = problem.penalty(None, PenaltyKind.L1, "zero", num_rows)
+        penalty = problem.penalty(None, PenaltyKind.L1, num_rows, has_linear=False)
         objectives = []
         for graph in graphs:
-            cycles = Cycles(problem.start("zero"), Progress(None))
-            cycles.run(problem.sample, penalty, problem.constraints("zero", graph), 1e-5, 50)
+            cycles = Cycles(problem.start(has_linear=False), Progress(None))
+            cycles.run(
+                problem.sample, penalty, problem.constraints(graph, has_linear=False), 1e-5, 50
+            )
             objectives.append(cycles.objective_path[-1])
         gains.append(2 * num_rows * (objectives[1] - objectives[0]))
     assert min(gains) > -1e-6

@@ -30,6 +30,7 @@ def test_a_grid_of_one_s_own_is_followed_from_strong_to_weak() -> None:
     assert min(path) <= model.penalty_ <= max(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adaptive", "ridge", "l1"])
 def test_wide_tables_end_at_an_end_of_a_short_grid_and_say_which(kind: str) -> None:
     # 40 columns and 22 rows: held-out rows are few, and so are three strengths.
@@ -47,6 +48,7 @@ def test_wide_tables_end_at_an_end_of_a_short_grid_and_say_which(kind: str) -> N
     assert "penalties" in message or "not show that there is no structure" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["held-out", "ebic", "stability"])
 def test_independent_columns_give_no_edges_and_a_note_about_the_grid(selection: str) -> None:
     model = TruncatedGaussianVNCE(
@@ -77,7 +79,7 @@ def test_an_edge_with_no_interaction_is_not_selected_at_a_threshold_of_zero() ->
 def setting(num_rows: int, kind: PenaltyKind, d: int = 5) -> Setting:
     observations = Observations.from_array(independent_table(num_rows, d))
     problem = Problem.prepare(observations, 3, "sobol", torch.Generator().manual_seed(0))
-    return Setting(problem, "zero", kind)
+    return Setting(problem, kind, False)
 
 
 def test_the_engine_s_own_grid_reaches_strengths_in_proportion_to_the_rows() -> None:

@@ -10,7 +10,7 @@ from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.selection.held_out import _is_lost, _Path, _winsorised_mean, choose_linear
+from vnce_engine.selection.held_out import _is_lost, _Path, choose_linear
 from vnce_engine.selection.setting import Setting
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -25,6 +25,7 @@ def ring_table(n: int, linear: float = 0.0, fraction: float = 0.2, seed: int = 3
     return mask_completely_at_random(X, fraction, rng)
 
 
+@pytest.mark.slow
 def test_the_path_runs_from_strong_to_weak_and_marks_what_is_nearest_to_the_choice() -> None:
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(400))
     path = [step for step in model.penalty_path_ if step.kind == "adaptive"]
@@ -51,7 +52,7 @@ def path_of(*means: float, spread: float) -> _Path:
 
 
 def test_equally_good_strengths_count_alike_and_clearly_worse_ones_not_at_all() -> None:
-    # Standard errors of gaps are .1 and .2.
+    # Standard errors of missing are .1 and .2.
     assert path_of(-1.0, 0.0, 0.0, spread=1.0).strength() == pytest.approx(0.5 * 2**-0.5, rel=1e-6)
     assert path_of(0.0, -1.0, -3.0, spread=1.0).strength() == pytest.approx(1.0, rel=1e-6)
     # Half a standard error below the best: exp(-½) of its weight.
@@ -76,6 +77,7 @@ def test_a_choice_at_the_end_of_the_grid_is_a_warning() -> None:
     assert "penalty-at-grid-end" in codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (4.0, "free")])
 def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) -> None:
     model = TruncatedGaussianVNCE(penalty=0.5, random_state=0).fit(ring_table(500, linear))
@@ -83,15 +85,6 @@ def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) 
     evidence = model.linear_evidence_
     assert (evidence.gain > 1.35 * evidence.standard_error) == (choice == "free")
     assert (model.linear_ == 0).all() == (choice == "zero")
-
-
-def test_the_standard_error_of_a_gain_is_its_spread_over_tables() -> None:
-    generator = torch.Generator().manual_seed(3)
-    num_tables = 2000
-    gains = torch.randn(num_tables, 300, dtype=torch.float64, generator=generator)
-    means, errors = torch.tensor([_winsorised_mean(row) for row in gains]).T
-    # Four standard errors of a standard deviation; the formula itself is right to 1 / n.
-    assert float(errors.mean() / means.std()) == pytest.approx(1, abs=4 / (2 * num_tables) ** 0.5)
 
 
 def test_two_rows_in_wrong_units_do_not_hide_that_a_linear_term_is_needed() -> None:
@@ -141,7 +134,7 @@ def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_stron
 def test_a_path_ends_where_the_last_strength_is_too_far_below_the_best(
     means: list[float], is_lost: bool
 ) -> None:
-    # Gaps to the best have a standard error of 1.
+    # MissingnessPatterns to the best have a standard error of 1.
     spread = torch.linspace(-1, 1, 200, dtype=torch.float64)
     spread *= 200**0.5 / spread.std()
     values = [mean + (0 if mean == max(means) else 1) * spread for mean in means]
@@ -160,6 +153,7 @@ def test_a_path_does_not_end_where_no_edge_has_come_in_yet() -> None:
     assert model.penalty_ == 0.01
 
 
+@pytest.mark.slow
 def test_where_interactions_are_all_alike_they_are_shrunk_towards_their_mean() -> None:
     # Ten interactions, all alike.
     d = 5
@@ -177,6 +171,7 @@ def test_where_interactions_are_all_alike_they_are_shrunk_towards_their_mean() -
     assert spread < 0.03 < of_given
 
 
+@pytest.mark.slow
 def test_the_penalty_is_relaxed_where_held_out_rows_gain_by_it() -> None:
     """Few strong edges and many rows leave no doubt about which they are; weak ones and few do."""
     rng = np.random.default_rng(0)
@@ -194,11 +189,13 @@ def test_the_penalty_is_relaxed_where_held_out_rows_gain_by_it() -> None:
     assert ridge.penalty_relaxation_ is None
 
 
+@pytest.mark.slow
 def test_where_interactions_stand_out_the_penalty_is_adaptive() -> None:
     model = TruncatedGaussianVNCE(linear="zero", random_state=0).fit(ring_table(500, fraction=0.0))
     assert model.penalty_kind_ == "adaptive"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("linear", "choice"), [(0.0, "zero"), (1.5, "free")])
 def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_term(
     linear: float, choice: str
@@ -211,15 +208,13 @@ def test_a_table_with_more_parameters_than_rows_shows_whether_it_has_a_linear_te
     observations = Observations.from_array(mask_completely_at_random(X, 0.3, rng))
     generator = torch.Generator().manual_seed(0)
     problem = Problem.prepare(observations, 10, "sobol", generator)
-    setting = Setting(problem, "zero", PenaltyKind.ADAPTIVE)
-    assert choose_linear(setting, Progress(None))[0] == choice
+    setting = Setting(problem, PenaltyKind.ADAPTIVE, False)
+    assert choose_linear(setting, Progress(None))[0] == (choice == "free")
 
 
-def test_an_infinite_objective_is_certainly_worse() -> None:
+def test_a_path_is_lost_where_an_objective_is_infinite() -> None:
     best = torch.zeros(20, dtype=torch.float64)
     assert _is_lost([best, torch.full_like(best, -torch.inf)])
-    gain, error = _winsorised_mean(best - torch.full_like(best, -torch.inf))
-    assert gain > 1e9 * error
 
 
 @pytest.mark.release

@@ -32,7 +32,7 @@ def ring_table(linear: float = 0.0, n: int = 300) -> np.ndarray:
 
 def setting(X: np.ndarray, kind: PenaltyKind) -> Setting:
     generator = torch.Generator().manual_seed(0)
-    return Setting(Problem.prepare(Observations.from_array(X), 5, "sobol", generator), "zero", kind)
+    return Setting(Problem.prepare(Observations.from_array(X), 5, "sobol", generator), kind, False)
 
 
 @pytest.fixture

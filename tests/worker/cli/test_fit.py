@@ -188,6 +188,7 @@ def test_penguins_are_fitted_as_they_come(vnce: Vnce, tmp_path: Path) -> None:
     assert np.sign(strongest[2]["partial_correlation"]) == np.sign(plain[i, j])
 
 
+@pytest.mark.slow
 def test_masked_wines_are_imputed_and_nothing_else_changes(vnce: Vnce, tmp_path: Path) -> None:
     rng = np.random.default_rng(20051)
     wine = load_wine(as_frame=True).data

@@ -2,7 +2,7 @@
 
 import pytest
 
-from worker.cli.flag_names import flag_at, in_flags
+from worker.cli.flag_names import flag_at, flag_of, in_flags
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,14 @@ from worker.cli.flag_names import flag_at, in_flags
 )
 def test_a_place_in_a_request_is_the_flag_that_fills_it(pointer: str, flag: str) -> None:
     assert flag_at(pointer) == flag
+
+
+@pytest.mark.parametrize(
+    ("parameter", "flag"),
+    [("na_values", "--na-value"), ("units_row", "--units-row"), ("cursor", "--cursor")],
+)
+def test_a_parameter_of_a_query_is_a_flag(parameter: str, flag: str) -> None:
+    assert flag_of(parameter) == flag
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ def test_sizes_that_an_experiment_does_not_have_are_each_named(vnce: Vnce, tmp_p
     sizes = ["--fractions", "0.4", "--n-data-sets", "20"]
     result = vnce("reproduce", "mixture-population", *sizes, "--out", str(tmp_path / "out"))
     assert result.exit_code == 2
-    assert "--fractions: There is no field of this name here." in result.output
-    assert "--n-data-sets: There is no field of this name here." in result.output
+    assert "--fractions: This does not apply here, or is misspelt." in result.output
+    assert "--n-data-sets: This does not apply here, or is misspelt." in result.output
     assert not (tmp_path / "out").exists()
 
 

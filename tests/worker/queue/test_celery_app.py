@@ -24,6 +24,7 @@ def test_two_applications_share_no_settings() -> None:
     assert (one.conf.worker_concurrency, two.conf.worker_concurrency) == (1, 2)
 
 
+@pytest.mark.slow
 def test_what_only_carries_messages_loads_no_numerical_library() -> None:
     code = (
         "import sys, worker.dispatcher, worker.embedded.running, worker.processes.health\n"

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vnce_engine.experiments.mixture import objectives
 from vnce_engine.experiments.mixture.data import MixtureData
-from vnce_engine.experiments.mixture.methods import Density, Method, nce_objective, vnce_objective
+from vnce_engine.experiments.mixture.methods import Method
 from vnce_engine.experiments.mixture.model import log_posterior
+from vnce_engine.experiments.mixture.objectives import Density
 from vnce_engine.optim.batched_bfgs import maximise
 from vnce_engine.runtime.checkpoint import Checkpoint
 
@@ -88,7 +90,7 @@ class _ExactEm:
     def __init__(self, density: Density, data: MixtureData, starts: Tensor) -> None:
         self._density, self._data = density, data
         self.parameters = starts.clone()
-        self.values = nce_objective(density, starts, data)
+        self.values = objectives.nce(density, starts, data, data.nu)
         self.recorded: list[Tensor] = []
         self._moving = torch.arange(len(starts))
 
@@ -108,12 +110,12 @@ class _ExactEm:
         log_q = log_posterior(self._density(self.parameters[moving], self._data.x))  # (2, a, n)
 
         def objective(trial: Tensor, rows: Tensor) -> Tensor:
-            return vnce_objective(self._density, trial, log_q[:, rows], self._data)
+            return objectives.vnce(self._density, trial, log_q[:, rows], self._data, self._data.nu)
 
         raised = maximise(
             objective, self.parameters[moving], on_iteration=on_iteration, keep=checkpoint.value
         ).parameters
-        reached = nce_objective(self._density, raised, self._data)
+        reached = objectives.nce(self._density, raised, self._data, self._data.nu)
         gain = reached - self.values[moving]
         self.parameters[moving], self.values[moving] = raised, reached
         self.recorded.append(self.values.clone())

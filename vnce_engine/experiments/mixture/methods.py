@@ -14,10 +14,10 @@ from vnce_engine.experiments.mixture.data import MixtureData
 from vnce_engine.experiments.mixture.model import (
     log_bernoulli,
     log_joint,
-    log_noise,
     log_phi,
     true_log_partition,
 )
+from vnce_engine.experiments.mixture.objectives import Density
 
 # Places of q's weights among all parameters.
 _Q = (2, 3, 4)
@@ -43,72 +43,30 @@ def unnormalised_density(parameters: Tensor, x: Tensor) -> Tensor:
     return log_phi(parameters[:, 0].exp(), parameters[:, 1], x)
 
 
-Density = Callable[[Tensor, Tensor], Tensor]
+def _methods(density: Density, num_own: int, likelihood: Density) -> dict[str, Method]:
+    """Return the methods of a density with so many parameters; `likelihood` is normalised."""
+    own = tuple(range(num_own))
+
+    def vnce(parameters: Tensor, data: MixtureData) -> Tensor:
+        log_q = log_bernoulli(parameters[:, num_own:], data.x)
+        return objectives.vnce(density, parameters[:, :num_own], log_q, data, data.nu)
+
+    def nce(parameters: Tensor, data: MixtureData) -> Tensor:
+        return objectives.nce(density, parameters, data, data.nu)
+
+    def mle(parameters: Tensor, data: MixtureData) -> Tensor:
+        return likelihood(parameters, data.x).logsumexp(dim=0).mean(dim=-1)
+
+    return {"VNCE": Method((*own, *_Q), vnce), "NCE": Method(own, nce), "MLE": Method((0,), mle)}
 
 
-def nce_objective(density: Density, parameters: Tensor, data: MixtureData) -> Tensor:
-    """Return J_NCE (b,) of a model by its `density`."""
-    return objectives.nce(
-        density(parameters, data.x),
-        density(parameters, data.y),
-        log_noise(data.noise_scale, data.x),
-        log_noise(data.noise_scale, data.y),
-        data.nu,
-    )
-
-
-def vnce_objective(
-    density: Density, parameters: Tensor, log_q: Tensor, data: MixtureData
-) -> Tensor:
-    """Return J_VNCE (b,) of a model by its `density`, for log q(z | x) (2, b, n)."""
-    return objectives.vnce(
-        density(parameters, data.x),
-        log_q,
-        density(parameters, data.y),
-        log_noise(data.noise_scale, data.x),
-        log_noise(data.noise_scale, data.y),
-        data.nu,
-    )
-
-
-def _unnormalised_nce(parameters: Tensor, data: MixtureData) -> Tensor:
-    return nce_objective(unnormalised_density, parameters, data)
-
-
-def _unnormalised_vnce(parameters: Tensor, data: MixtureData) -> Tensor:
-    log_q = log_bernoulli(parameters[:, 2:], data.x)
-    return vnce_objective(unnormalised_density, parameters[:, :2], log_q, data)
-
-
-def _unnormalised_likelihood(parameters: Tensor, data: MixtureData) -> Tensor:
+def _with_true_partition(parameters: Tensor, x: Tensor) -> Tensor:
     theta = parameters[:, 0].exp()
-    c = true_log_partition(theta)
-    return log_phi(theta, c, data.x).logsumexp(dim=0).mean(dim=-1)
+    return log_phi(theta, true_log_partition(theta), x)
 
 
-def _normalised_nce(parameters: Tensor, data: MixtureData) -> Tensor:
-    return nce_objective(normalised_density, parameters, data)
-
-
-def _normalised_vnce(parameters: Tensor, data: MixtureData) -> Tensor:
-    log_q = log_bernoulli(parameters[:, 1:], data.x)
-    return vnce_objective(normalised_density, parameters[:, :1], log_q, data)
-
-
-def _normalised_likelihood(parameters: Tensor, data: MixtureData) -> Tensor:
-    return normalised_density(parameters, data.x).logsumexp(dim=0).mean(dim=-1)
-
-
-UNNORMALISED: dict[str, Method] = {
-    "VNCE": Method((0, 1, *_Q), _unnormalised_vnce),
-    "NCE": Method((0, 1), _unnormalised_nce),
-    "MLE": Method((0,), _unnormalised_likelihood),
-}
-NORMALISED: dict[str, Method] = {
-    "VNCE": Method((0, *_Q), _normalised_vnce),
-    "NCE": Method((0,), _normalised_nce),
-    "MLE": Method((0,), _normalised_likelihood),
-}
+UNNORMALISED = _methods(unnormalised_density, 2, _with_true_partition)
+NORMALISED = _methods(normalised_density, 1, normalised_density)
 
 
 def log_partition(method: Method, parameters: Tensor) -> Tensor:

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from vnce_engine.black_box.overlap import Overlap, noise_overlap
+from vnce_engine.contrastive.objective import DATA, NOISE, log_probability
 from vnce_engine.experiments.mixture.data import MixtureData
 from vnce_engine.experiments.mixture.methods import (
-    Density,
     normalised_density,
     unnormalised_density,
 )
@@ -25,6 +24,7 @@ from vnce_engine.experiments.mixture.model import (
     log_posterior,
     true_log_partition,
 )
+from vnce_engine.experiments.mixture.objectives import Density
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.experiments.mixture.uncertainty import Neighbourhood, PluggedIn, neighbourhood
 from vnce_engine.runtime.reports import FitStatus, FitWarning
@@ -131,15 +131,15 @@ class Optimum:
 
     def _of_data(self, at: Tensor) -> Tensor:
         """Return the rows of the data's term; `at` (p + 1,) ends with the log of noise's scale."""
-        log_nu = math.log(self.data.nu)
-        return logsigmoid(self._log_ratio(at[:-1], self.data.x, at[-1:].exp())[0] - log_nu)
+        log_ratio = self._log_ratio(at[:-1], self.data.x, at[-1:].exp())[0]
+        return log_probability(log_ratio, self.data.nu, DATA)
 
     def _of_noise(self, at: Tensor) -> Tensor:
         """Return the rows of the noise's term, whose values are as wide as its scale says."""
-        log_nu = math.log(self.data.nu)
         scale = at[-1:].exp()
         y = self.data.y / self.data.noise_scale * scale
-        return self.data.nu * logsigmoid(log_nu - self._log_ratio(at[:-1], y, scale)[0])
+        log_ratio = self._log_ratio(at[:-1], y, scale)[0]
+        return self.data.nu * log_probability(log_ratio, self.data.nu, NOISE)
 
     def _log_likelihood(self, parameters: Tensor) -> Tensor:
         if self.options.form is Form.UNNORMALISED:

@@ -32,6 +32,7 @@ def fit(form: Form, estimator: Estimator, **options: Any) -> MixtureFit:
     return fit_mixture(draw(form), mixture, seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(Form))
 @pytest.mark.parametrize("estimator", list(Estimator))
 def test_the_truth_is_within_five_standard_errors(form: Form, estimator: Estimator) -> None:
@@ -49,6 +50,7 @@ def test_the_truth_is_within_five_standard_errors(form: Form, estimator: Estimat
         assert found.log_partition is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(Form))
 def test_theorem_2_all_contrastive_estimators_end_at_the_same_point(form: Form) -> None:
     found = [fit(form, estimator) for estimator in CONTRASTIVE]
@@ -60,6 +62,7 @@ def test_theorem_2_all_contrastive_estimators_end_at_the_same_point(form: Form) 
         assert other.objective_path[-1] == pytest.approx(found[0].objective_path[-1], abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(Form))
 @pytest.mark.parametrize("estimator", list(Estimator))
 def test_the_objective_never_falls(form: Form, estimator: Estimator) -> None:
@@ -68,6 +71,7 @@ def test_the_objective_never_falls(form: Form, estimator: Estimator) -> None:
     assert (np.diff(path) >= -1e-10).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(Form))
 @pytest.mark.parametrize("estimator", [Estimator.NCE, Estimator.MLE])
 def test_other_units_change_nothing_but_the_scale(form: Form, estimator: Estimator) -> None:
@@ -172,6 +176,7 @@ def test_the_starts_that_reached_the_best_optimum_are_counted() -> None:
     assert str(len(near)) in found.message
 
 
+@pytest.mark.slow
 def test_one_start_above_all_others_is_a_warning() -> None:
     # Some of these starts end where theta is nothing and c alone fits.
     x = draw(Form.UNNORMALISED)
@@ -203,6 +208,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
     assert (first.theta, first.objective_path) == (second.theta, second.objective_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", list(Estimator))
 def test_a_fit_cut_anywhere_ends_at_the_same_bits(
     estimator: Estimator, monkeypatch: pytest.MonkeyPatch

@@ -143,6 +143,7 @@ def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table:
     assert len(imputed) == (~observed).sum() == outcome.document.counts.n_missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [None, RING])
 def test_every_file_is_made_and_no_other(
     make_request: MakeRequest, truth: list[list[str]] | None
@@ -201,6 +202,7 @@ def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
     assert (document.penalty.relaxation is not None) == is_adaptive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "num_fitted", "assumption"),
     [
@@ -240,6 +242,7 @@ def test_a_fit_without_iterations_left_succeeds_and_says_so(make_request: MakeRe
     assert "max_iter" in convergence.message
 
 
+@pytest.mark.slow
 def test_how_far_imputed_cells_moved_is_told_for_every_variable(make_request: MakeRequest) -> None:
     model = {"kind": "truncated-gaussian", "linear": "zero"}
     estimator = {"kind": "score-matching"}
@@ -252,6 +255,7 @@ def test_how_far_imputed_cells_moved_is_told_for_every_variable(make_request: Ma
     assert vnce.document.convergence.column_change is None
 
 
+@pytest.mark.slow
 def test_progress_goes_through_every_stage_and_never_falls(make_request: MakeRequest) -> None:
     steps: list[FitStep] = []
     estimate(make_request(), steps.append)
@@ -334,6 +338,7 @@ def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> No
     assert all(warning.code != "censored-as-missing" for warning in document.warnings)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_fit_is_not_used(
     make_request: MakeRequest, outcome: Outcome
 ) -> None:
@@ -369,6 +374,7 @@ def test_columns_that_may_be_behind_an_objective_without_end_are_named(
     ]
 
 
+@pytest.mark.slow
 def test_what_the_upload_and_the_engine_both_noticed_is_told_once(
     make_request: MakeRequest,
 ) -> None:

@@ -13,7 +13,8 @@ from vnce_engine.contrastive.gaussian_problem import GaussianProblem
 from vnce_engine.contrastive.gaussian_sample import log_density
 from vnce_engine.contrastive.objective import vnce_objective
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.runtime.checkpoint import Checkpoint
@@ -46,22 +47,23 @@ def climbed(
     problem: GaussianProblem, fit: GaussianCycles, strength: float, kind: PenaltyKind
 ) -> Penalty:
     """Take a fit to the optimum under a penalty, which is returned."""
-    penalty = problem.penalty(strength, kind, "free", problem.num_rows)
-    status = fit.run(problem.sample, penalty, problem.constraints("free"), 1e-7, 100)
+    penalty = problem.penalty(strength, kind, problem.num_rows, has_linear=True)
+    status = fit.run(problem.sample, penalty, problem.constraints(has_linear=True), 1e-7, 100)
     assert status is FitStatus.CONVERGED
     return penalty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
 def test_every_penalty_of_next_to_no_strength_leaves_what_no_penalty_does(fraction: float) -> None:
     # The diagonal's part is switched on by any strength at all; so many rows make it nothing too.
     problem = prepared(fraction)
-    starts = {kind: GaussianCycles(problem.start("free"), QUIET) for kind in PenaltyKind}
+    starts = {kind: GaussianCycles(problem.start(has_linear=True), QUIET) for kind in PenaltyKind}
     for kind, fit in starts.items():
-        weak = Penalty(1e-9, kind, problem.inverse_k0("free"), num_rows=10**12)
-        constraints = problem.constraints("free")
+        weak = Penalty(1e-9, kind, problem.inverse_k0(has_linear=True), num_rows=10**12)
+        constraints = problem.constraints(has_linear=True)
         assert fit.run(problem.sample, weak, constraints, 1e-7, 100) is FitStatus.CONVERGED
-    none = GaussianCycles(problem.start("free"), QUIET)
+    none = GaussianCycles(problem.start(has_linear=True), QUIET)
     climbed(problem, none, 0.0, PenaltyKind.RIDGE)
     for fit in starts.values():
         torch.testing.assert_close(fit.augmented, none.augmented, rtol=0, atol=1e-6)
@@ -73,7 +75,7 @@ def test_zeros_are_where_the_slope_is_within_the_l1_penalty_s_and_nowhere_else(
     fraction: float, strength: float
 ) -> None:
     problem = prepared(fraction)
-    fit = GaussianCycles(problem.start("free"), QUIET)
+    fit = GaussianCycles(problem.start(has_linear=True), QUIET)
     penalty = climbed(problem, fit, strength, PenaltyKind.L1)
     # The slope of the objective itself, by automatic differentiation.
     leaf = fit.augmented.clone().requires_grad_(True)
@@ -94,14 +96,15 @@ def test_zeros_are_where_the_slope_is_within_the_l1_penalty_s_and_nowhere_else(
     torch.testing.assert_close(slope[moved], threshold * K[moved].sign(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PenaltyKind.L1, PenaltyKind.RIDGE])
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
 def test_a_path_ends_where_a_fit_from_scratch_does(fraction: float, kind: PenaltyKind) -> None:
     problem = prepared(fraction)
-    warm = GaussianCycles(problem.start("free"), QUIET)
+    warm = GaussianCycles(problem.start(has_linear=True), QUIET)
     for strength in (0.2, 0.1, 0.05, 0.02):
         climbed(problem, warm, strength, kind)
-        cold = GaussianCycles(problem.start("free"), QUIET)
+        cold = GaussianCycles(problem.start(has_linear=True), QUIET)
         climbed(problem, cold, strength, kind)
         torch.testing.assert_close(warm.augmented, cold.augmented, rtol=0, atol=1e-6)
         assert torch.equal(warm.augmented == 0, cold.augmented == 0)
@@ -116,16 +119,16 @@ def ridge_likelihood(X: FloatArray, penalty: Penalty, factor: float) -> tuple[Te
     x, d = torch.from_numpy(X), X.shape[1]
 
     def log_likelihood(free: Tensor) -> Tensor:
-        given = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), d)
+        given = QuadraticModel.unpack(torch.cat([free, free.new_zeros(1)]), d)
         mean = torch.linalg.solve(given.precision, given.linear)
-        c = GaussianParameters.normalised(mean, given.precision).log_partition
+        c = QuadraticModel.normal(mean, given.precision).log_partition
         return Gaussian(d).log_marginal(torch.cat([free, c.reshape(1)]), x).mean()
 
     def loss(free: Tensor) -> Tensor:
-        K = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), d).precision
+        K = QuadraticModel.unpack(torch.cat([free, free.new_zeros(1)]), d).precision
         return factor * penalty.value(K) - log_likelihood(free)
 
-    start = GaussianParameters.normalised(torch.zeros(d).double(), torch.eye(d).double())
+    start = QuadraticModel.normal(torch.zeros(d).double(), torch.eye(d).double())
     free = start.packed()[:-1]
     for _ in range(50):
         hessian = torch.autograd.functional.hessian(loss, free)
@@ -145,6 +148,7 @@ def _gradient(loss: Any, free: Tensor) -> Tensor:
     return gradient
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fraction", "nu"), [(0.0, 5), (0.0, 50), (0.3, 20)])
 def test_under_a_ridge_it_is_penalised_likelihood_up_to_the_error_of_the_noise(
     fraction: float, nu: int
@@ -171,7 +175,7 @@ def test_under_a_ridge_it_is_penalised_likelihood_up_to_the_error_of_the_noise(
     ).fit(X)
     assert fitted.converged_
     K, h = torch.from_numpy(fitted.precision_), torch.from_numpy(fitted.linear_)
-    found = GaussianParameters(K, h, torch.zeros(())).packed()[:-1]
+    found = QuadraticModel(K, h, torch.zeros(())).packed()[:-1]
     score = (found - expected) / (errors / np.sqrt(nu * len(X)))
     assert (score.abs() < 5).all(), score
     # The ridge matters here: without it likelihood is elsewhere.
@@ -179,6 +183,7 @@ def test_under_a_ridge_it_is_penalised_likelihood_up_to_the_error_of_the_noise(
     assert ((free - expected).abs() / (errors / np.sqrt(nu * len(X)))).max() > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [GaussianVNCE, GaussianNCE])
 def test_auto_takes_a_strength_near_the_best_of_an_adaptive_penalty(estimator: Any) -> None:
     model = estimator(random_state=0, tol=3e-3).fit(chain_table(fraction=0.2))
@@ -205,6 +210,7 @@ def test_a_choice_at_the_weak_end_of_ones_own_grid_is_a_warning_too() -> None:
     assert "let `penalties` go on to 3." in warning.message
 
 
+@pytest.mark.slow
 def test_a_choice_by_held_out_rows_is_the_seed_s() -> None:
     X = chain_table(fraction=0.2)
     first, again, other = (
@@ -216,6 +222,7 @@ def test_a_choice_by_held_out_rows_is_the_seed_s() -> None:
     assert first.penalty_path_ != other.penalty_path_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [{"selection": "ebic"}, {"selection": "stability", "n_subsamples": 20}],
@@ -249,6 +256,7 @@ def interrupted(X: FloatArray, at_step: int, choices: dict[str, Any]) -> tuple[b
     return status is FitStatus.CANCELLED, stored[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices",
     [{"penalty": 0.5}, {}, {"penalty_kind": "l1", "selection": "ebic"}],

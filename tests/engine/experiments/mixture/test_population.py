@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from vnce_engine.experiments.mixture import em
+from vnce_engine.experiments.mixture import em, objectives
 from vnce_engine.experiments.mixture.data import MixtureData
 from vnce_engine.experiments.mixture.model import log_bernoulli, log_joint, log_noise, log_posterior
 
@@ -51,7 +51,7 @@ def expectation(objective: Objective) -> float:
 
 
 def nce(theta: float, nu: float) -> float:
-    return expectation(lambda data: em.nce_objective(repeated(theta), data, nu))
+    return expectation(lambda data: objectives.nce(log_joint, repeated(theta), data, nu))
 
 
 def log_q(x: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def test_the_nce_objective_is_largest_at_the_truth(nu: float) -> None:
 @pytest.mark.parametrize("theta", [1.5, 4.0, 9.0])
 def test_lemma_1_both_forms_of_the_expected_gap(theta: float, nu: float) -> None:
     gap = nce(theta, nu) - expectation(
-        lambda data: em.vnce_objective(repeated(theta), log_q(data.x), data, nu)
+        lambda data: objectives.vnce(log_joint, repeated(theta), log_q(data.x), data, nu)
     )
     x = NODES[:, None]
     log_density = log_joint(repeated(theta), x)
@@ -101,8 +101,8 @@ def test_lemma_1_both_forms_of_the_expected_gap(theta: float, nu: float) -> None
 def test_theorem_2_the_best_q_and_the_truth_reach_the_largest_nce_objective(nu: float) -> None:
     def best_over_q(theta: float) -> float:
         return expectation(
-            lambda data: em.vnce_objective(
-                repeated(theta), em.e_step(repeated(theta), data), data, nu
+            lambda data: objectives.vnce(
+                log_joint, repeated(theta), em.e_step(repeated(theta), data), data, nu
             )
         )
 

@@ -24,6 +24,7 @@ def test_the_marginal_is_the_sum_over_both_latents() -> None:
         torch.testing.assert_close(MODEL.log_marginal(x[None]), summed, rtol=1e-9, atol=0)
 
 
+@pytest.mark.slow
 def test_the_marginal_integrates_to_one() -> None:
     # Along (1, 1) tails fall like exp(-|x|), across they are normal with spread c.
     along = torch.linspace(-20, 20, 401, dtype=torch.float64)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import Tensor
 
-from vnce_engine.distributions.gaussian import Gaussian, GaussianParameters
+from vnce_engine.distributions.gaussian import Gaussian
+from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import ring_precision
@@ -52,13 +53,13 @@ def errors_of_likelihood(X: FloatArray, mean: FloatArray, K: FloatArray) -> Floa
     c is not free in the likelihood: it is the log of the integral, given K and h.
     """
     x = torch.from_numpy((X - MEAN) / UNITS)
-    at = GaussianParameters.normalised(
+    at = QuadraticModel.normal(
         torch.from_numpy((mean - MEAN) / UNITS), torch.from_numpy(K * np.outer(UNITS, UNITS))
     ).packed()[:-1]
 
     def log_likelihood(free: Tensor) -> Tensor:
-        parameters = GaussianParameters.unpack(torch.cat([free, free.new_zeros(1)]), 3)
-        normaliser = GaussianParameters.normalised(
+        parameters = QuadraticModel.unpack(torch.cat([free, free.new_zeros(1)]), 3)
+        normaliser = QuadraticModel.normal(
             torch.linalg.solve(parameters.precision, parameters.linear), parameters.precision
         ).log_partition
         theta = torch.cat([free, normaliser.reshape(1)])
@@ -70,6 +71,7 @@ def errors_of_likelihood(X: FloatArray, mean: FloatArray, K: FloatArray) -> Floa
     return np.asarray(errors / units)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", [0.0, 0.3])
 def test_the_estimate_is_maximum_likelihood_up_to_the_error_of_the_noise(fraction: float) -> None:
     # Where noise is the fitted Gaussian, every row's class probability is nu / (1 + nu), and the
@@ -207,6 +209,7 @@ def test_wider_noise_is_told_apart_more_easily_and_estimates_the_same() -> None:
     assert (np.abs(wide.precision_ - K) < 5 * errors).all()
 
 
+@pytest.mark.slow
 def test_separated_noise_is_reported_in_place_of_a_success() -> None:
     # Noise a hundred times as wide hardly ever falls where the data are.
     fitted = GaussianVNCE(penalty=None, noise_scale=100.0, random_state=0).fit(
@@ -231,6 +234,7 @@ def test_a_fit_says_how_it_ended() -> None:
     assert fitted.diagnostics_.num_missing == np.isnan(X).sum()
 
 
+@pytest.mark.slow
 def test_equal_columns_end_without_a_success_and_a_penalty_holds_them() -> None:
     X = np.random.default_rng(0).normal(size=(100, 4))
     X[:, 3] = X[:, 0]
@@ -291,6 +295,7 @@ def test_it_passes_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.slow
 def test_a_search_that_is_cut_short_is_no_convergence() -> None:
     # Nearly collinear columns of very different size: steps are cut by the line search for long.
     rng = np.random.default_rng(0)
