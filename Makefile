@@ -42,8 +42,8 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/yamllint --strict docker-compose.yml monitoring
-	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/yamllint --strict docker-compose*.yml monitoring
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose*.yml
 	$(BIN)/hadolint docker/*.Dockerfile
 
 fast-tests: .venv/.dev
@@ -56,7 +56,7 @@ check: .venv/.dev  ## format, lint, types, import contracts, fast tests
 test: lint  ## the tests, with real servers
 	$(PYTEST) -n 3 -m "not release"
 
-test-release: .venv/.dev  ## the longest: repeated samples, generated input in numbers, images' command lines, an outage of two minutes
+test-release: .venv/.dev  ## the longest: repeated samples, generated input in numbers, images' command lines, wheels in new environments, an outage of two minutes
 	$(PYTEST) -n 3 -m "release or hypothesis" --hypothesis-profile release
 
 test-kernels: .venv/.dev  ## the engine's tests with the kernels of other processors, once each; about 40 minutes

@@ -20,8 +20,8 @@ from service.http.openapi_responses import ANY_PROBLEM
 from service.http.parameters import refuse_nul, refuse_unknown_parameters
 from service.http.request_log import RequestLogMiddleware
 from service.http.request_metrics import RequestMetrics
+from service.http.root_path import RootPathMiddleware
 from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH, SecurityHeadersMiddleware
-from service.http.slow_bodies import SlowBodyMiddleware
 from service.jobs import endpoints as jobs
 from service.jobs import model_kinds as kinds
 from service.jobs.stream_limits import StreamLimitMiddleware
@@ -116,7 +116,6 @@ def create_app(settings: Settings) -> FastAPI:
     # It takes no parameters and no key, and probes may add some of their own.
     app.include_router(health.router)
     # From the innermost to the outermost.
-    app.add_middleware(SlowBodyMiddleware, silence_seconds=settings.silence_seconds)
     app.add_middleware(HeadMiddleware)
     app.add_middleware(StreamLimitMiddleware, settings=settings)
     app.add_middleware(GateMiddleware, database=database, settings=settings, hash_key=hash_key)
@@ -124,6 +123,7 @@ def create_app(settings: Settings) -> FastAPI:
     error_handlers.install(app)
     openapi_document.install(app)
     app.add_middleware(SecurityHeadersMiddleware)
+    app.add_middleware(RootPathMiddleware, root_path=settings.root_path)
     return app
 
 

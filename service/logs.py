@@ -14,12 +14,8 @@ import structlog
 # Context for a `with` statement: the fields that each event logged in its body carries, by name.
 bound = structlog.contextvars.bound_contextvars
 
-# What uvicorn says of an answer that ends early, and of what is no request: whoever ended or
-# answered it has said why.
-_SAID_ELSEWHERE = (
-    "ASGI callable returned without completing response.",
-    "Invalid HTTP request received.",
-)
+# What uvicorn says of an answer that ends early: whoever ended it has said why.
+_SAID_ELSEWHERE = ("ASGI callable returned without completing response.",)
 # What a log record may carry as `extra`.
 EXTRA_FIELDS = (
     "request_id",
@@ -28,6 +24,7 @@ EXTRA_FIELDS = (
     "route",
     "status",
     "milliseconds",
+    "client",
     "key_id",
 )
 _SECRETS = (

@@ -53,11 +53,24 @@ class Settings(BaseSettings):
         description="Secret text under which the secrets of API keys are hashed, the same for "
         f"every process, at least {MIN_HASH_KEY_LENGTH} characters; with another one no key works.",
     )
+    root_path: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="Prefix of all paths under which a proxy shows the service, such as /vnce.",
+    )
+    trusted_proxies: str = Field(
+        default="127.0.0.1",
+        description="Addresses or networks, with commas between, from which `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` are believed; * for all.",
+    )
     requests_per_minute: int = Field(
         default=6_000, gt=0, description="Requests that one API process takes of one key a minute."
     )
     max_streams: int = Field(
         default=100, gt=0, description="Event streams of one key that one API process keeps open."
+    )
+    max_streams_in_all: int = Field(
+        default=400, gt=0, description="Event streams that one API process keeps open."
     )
     max_unfinished_jobs: int = Field(
         default=10_000, gt=0, description="Jobs of one key that may wait or run at a time."
@@ -67,18 +80,6 @@ class Settings(BaseSettings):
         gt=0,
         description="Jobs of one tenant that workers may hold at a time, parts of jobs included; "
         "others wait. The same for every process.",
-    )
-
-    max_connections: int = Field(
-        default=800,
-        gt=0,
-        description="Connections of one API process, above which requests are answered 503.",
-    )
-    silence_seconds: float = Field(
-        default=30.0,
-        gt=0,
-        description="How long a client may leave the API waiting: until a request has begun, for "
-        "more of its body, or until some of the answer is taken.",
     )
 
     max_stored_bytes: int | None = Field(

@@ -7,12 +7,13 @@ from typing import Any
 from celery import signals
 
 from service import logs
-from worker.processes import health, threads
+from worker.processes import threads
 from worker.processes.pulse import Pulse
 from worker.queue.broker import Broker
 from worker.queue.celery_app import create_celery
 from worker.queue.consumer import patient_consumer
 from worker.queue.replacement import replace_at_once
+from worker.queue.rounds import watch_rounds
 from worker.settings import WorkerSettings
 
 SETTINGS = WorkerSettings.from_environment()
@@ -37,12 +38,7 @@ def main() -> None:
     pulse = Pulse()
     tasks.register(app, SETTINGS, pulse)
 
-    def on_round() -> None:
-        pulse.touch()
-        if SETTINGS.alive_file:
-            SETTINGS.alive_file.touch()
-
-    health.watch_rounds(app, on_round)
+    watch_rounds(app, pulse.touch)
     replace_at_once(app)
     # Gossip, mingling and heartbeats let workers watch each other; ours are watched by the reaper.
     worker = app.Worker(

@@ -16,10 +16,10 @@ from redis.exceptions import RedisError
 from service import logs
 from service.db import counters
 from service.db.database import UNREACHABLE, Database
-from service.jobs import checkpoints, outbox, places, reaping, removal
-from service.monitoring import presence
+from service.jobs import checkpoints, outbox, reaping, removal
+from service.monitoring import heartbeats
 from service.monitoring.records import ProcessKind
-from worker.processes.presence import Presence
+from worker.processes.process_heartbeat import ProcessHeartbeat
 from worker.processes.pulse import Pulse
 from worker.queue.broker import Broker
 from worker.queue.celery_app import TASK_NAME, create_celery
@@ -62,7 +62,6 @@ class Dispatcher:
                     self.reap()
                     self.tidy()
                     self.tell_refusals()
-                    self._tell_alive()
                 elif self._has_hidden:
                     self.remove_hidden()
                 has_sent = self.send_pending()
@@ -72,25 +71,25 @@ class Dispatcher:
                 pause = min(max(2 * pause, self._settings.outbox_seconds), LONGEST_PAUSE_SECONDS)
 
     def send_pending(self) -> bool:
-        """Send some messages that have a place and delete what the broker has taken.
+        """Send some messages that are due, and note what the broker has taken.
 
         Returns whether there were any: then there may be more, and where messages never cease the
         loop still gets to all else. No transaction is open while a message travels: a broker that
         hangs must not hold a lock that submissions wait for. Raises what the broker raises; unsent
         messages stay.
         """
-        messages = self._reserve()
-        num_taken = 0
+        with self._database.transaction() as session:
+            batch = outbox.reserve(session, BATCH_SIZE, self._settings.max_running_jobs)
+        num_sent = 0
         try:
-            for message in messages:
-                self._app.send_task(TASK_NAME, args=[message.job_id])
-                num_taken += 1
+            for job_id in batch.job_ids:
+                self._app.send_task(TASK_NAME, args=[job_id])
+                num_sent += 1
         finally:
-            if messages:
+            if batch.job_ids:
                 with self._database.transaction() as session:
-                    outbox.sent(session, [message.id for message in messages[:num_taken]])
-                    outbox.give_back(session, messages[num_taken:])
-        return bool(messages)
+                    outbox.settle(session, batch, num_sent)
+        return bool(batch.job_ids)
 
     def reap(self) -> None:
         """Give jobs of lost workers to others, and wake jobs whose message was lost."""
@@ -115,7 +114,7 @@ class Dispatcher:
         """Forget lost processes, deleted jobs and ended ones' checkpoints; compact the counters."""
         with self._database.transaction() as session:
             checkpoints.remove_ended(session)
-            presence.forget_lost(session)
+            heartbeats.forget_lost(session)
             counters.compact(session)
         self.remove_hidden()
 
@@ -125,12 +124,12 @@ class Dispatcher:
             self._has_hidden = removal.remove_hidden(session) > 0
 
     def tell_refusals(self) -> None:
-        """Warn once a minute while workers refuse jobs that they are sent, for want of a place.
+        """Warn once a minute while workers refuse jobs that they are sent, for want of a slot.
 
         Seldom one is refused by chance; for a minute they are where this limit is not theirs.
         """
         with self._database.snapshot() as session:
-            num_refused = places.num_resting(session)
+            num_refused = outbox.num_delayed(session)
         since, now = self._refused_since, time.monotonic()
         if num_refused == 0:
             self._refused_since = None
@@ -139,19 +138,11 @@ class Dispatcher:
         elif now - since >= REFUSALS_TOLD_SECONDS:
             self._refused_since = now
             logger.warning(
-                "workers have no place for %d jobs that they were sent: VNCE_MAX_RUNNING_JOBS is to"
+                "workers have no slot for %d jobs that they were sent: VNCE_MAX_RUNNING_JOBS is to"
                 " be the same for every process, and is %s here",
                 num_refused,
                 self._settings.max_running_jobs or "not set",
             )
-
-    def _tell_alive(self) -> None:
-        if self._settings.alive_file:
-            self._settings.alive_file.touch()
-
-    def _reserve(self) -> list[outbox.WakeUp]:
-        with self._database.transaction() as session:
-            return outbox.reserve(session, BATCH_SIZE, self._settings.max_running_jobs)
 
 
 def main() -> None:
@@ -164,7 +155,7 @@ def main() -> None:
         signal.signal(number, lambda *arguments: stopping.set())
     database = Database(settings.database_url)
     dispatcher = Dispatcher(database, create_celery(settings), settings)
-    with Presence(database, ProcessKind.DISPATCHER, dispatcher.pulse):
+    with ProcessHeartbeat(database, ProcessKind.DISPATCHER, dispatcher.pulse):
         dispatcher.run(stopping)
     database.dispose()
 

@@ -1,7 +1,5 @@
 """What an operator may set on the processes that run jobs."""
 
-from pathlib import Path
-
 from pydantic import Field
 
 from service.settings import Settings
@@ -47,7 +45,4 @@ class WorkerSettings(Settings):
         default=60.0,
         gt=0,
         description="How long a job waits before its message may be taken for lost.",
-    )
-    alive_file: Path | None = Field(
-        default=None, description="File that is touched every few seconds, for health checks."
     )

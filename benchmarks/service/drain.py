@@ -16,7 +16,8 @@ from benchmarks.service.tables import SHORT_JOB
 from service.datasets.options import ReadLimits
 from service.db.counters import COMPACT_ABOVE, CounterRecord
 from service.db.database import Record
-from service.jobs.records import CheckpointRecord, JobRecord, JobState, OutboxRecord
+from service.jobs import queue
+from service.jobs.records import CheckpointRecord, JobRecord, JobState
 from service.jobs.specs.simulation import SimulationSpec
 from worker.jobs.simulation import simulate
 from worker.settings import WorkerSettings
@@ -142,7 +143,7 @@ def _kept(stack: Stack) -> Kept:
             num_open_files=sum(
                 process.num_fds() for members in family.values() for process in members
             ),
-            outbox=num_rows(OutboxRecord),
+            outbox=queue.look(session, None).outbox,
             checkpoints=num_rows(CheckpointRecord),
             counters=num_rows(CounterRecord),
         )

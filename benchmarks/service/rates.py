@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from sqlalchemy import delete, update
+from sqlalchemy import update
 
 from benchmarks.service import wrk
 from benchmarks.service.competitors import CONNECTIONS, NUM_POLLED, PYGEOAPI, Other
@@ -15,7 +15,7 @@ from benchmarks.service.stack import LOW_PRIORITY, Stack, wait_for
 from benchmarks.service.tables import Json, estimation, long_estimation, upload
 from benchmarks.service.wrk import Answered, Load
 from service.db.clock import now
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.records import JobRecord, JobState
 from worker.cli.client import Client
 
 # Connections of each kind of request in the mixture; 64 together.
@@ -158,9 +158,8 @@ def _cancel_waiting(stack: Stack) -> None:
         session.execute(
             update(JobRecord)
             .where(JobRecord.state == JobState.QUEUED)
-            .values(state=JobState.CANCELLED, finished_at=now())
+            .values(state=JobState.CANCELLED, finished_at=now(), send_after=None)
         )
-        session.execute(delete(OutboxRecord))
 
 
 def _figures(section: str, name: str, answered: Answered) -> Iterator[Figure]:

@@ -40,21 +40,21 @@ def main() -> None:
     database = Database(settings.database_url)
     try:
         # Without a tenant named, keys of all of them are listed, and any may be revoked.
-        door = database.of(arguments.tenant) if arguments.tenant else database
+        handle = database.of(arguments.tenant) if arguments.tenant else database
         match arguments.command:
             case "create":
                 wanted = named(arguments.name, arguments.scope, arguments.days)
-                with door.transaction() as session:
+                with handle.transaction() as session:
                     created = lifecycle.create(session, settings.hash_key, **dict(wanted))
                 # Not before it is stored: a token that is shown works.
                 print(created.token)
                 print(f"This token is not shown again. {line(created)}", file=sys.stderr)
             case "list":
-                with door.snapshot() as session:
+                with handle.snapshot() as session:
                     for record in repository.newest(session, _MOST_SHOWN, None):
                         print(line(lifecycle.describe(record)))
             case "revoke":
-                with door.transaction() as session:
+                with handle.transaction() as session:
                     lifecycle.revoke(session, arguments.key)
     except ProblemError as error:
         sys.exit(error.detail)

@@ -6,7 +6,7 @@ import socket
 import uvicorn
 
 from service.app import create_app_from_environment
-from service.http.serving import allow_open_files, configuration
+from service.http.serving import configuration
 from service.settings import Settings
 
 # Less than a container has until it is killed.
@@ -22,7 +22,6 @@ def main() -> None:
     arguments = parser.parse_args()
     app = create_app_from_environment()
     settings: Settings = app.state.settings
-    allow_open_files(settings)
     config = configuration(
         app,
         settings,

@@ -29,11 +29,13 @@ from service.http.json_route import JsonRoute
 from service.http.openapi_responses import BODY_CODES, Responses, header, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
+from service.http.root_path import address_of
+from service.http.scoped_route import ScopedRoute
 from service.settings import Settings
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=JsonRoute)
 # Named apart: a colon follows the noun, as in `POST /v1/datasets:preview`.
-preview_router = APIRouter(tags=["datasets"])
+preview_router = APIRouter(tags=["datasets"], route_class=ScopedRoute)
 
 DatasetId = Annotated[str, Path(max_length=40, description="Identifier of the data set.")]
 
@@ -118,7 +120,7 @@ async def create_dataset(
                 require_room,
             )
         )
-    response.headers["Location"] = f"/v1/datasets/{stored.record.id}"
+    response.headers["Location"] = address_of(f"/v1/datasets/{stored.record.id}")
     response.headers["ETag"] = etag_of(stored.original.sha256)
     return lifecycle.describe(stored)
 
@@ -175,7 +177,7 @@ def get_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) 
 )
 def download_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) -> Response:
     """Download the bytes that were uploaded."""
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         stored = lifecycle.existing(session, dataset_id)
         headers = _content_headers(stored)
         if is_fresh(request, headers["ETag"]):

@@ -22,7 +22,6 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.http.dependencies import RequireRoom
 from service.http.problems import ProblemCode, ProblemError
-from service.http.words import counted
 
 # Uploads that one process reads at a time: each may take hundreds of megabytes for a moment.
 _READERS = 2
@@ -113,14 +112,14 @@ def existing(session: Session, dataset_id: str) -> StoredDataset:
 def remove(session: Session, dataset_id: str) -> None:
     """Delete a data set; raises `ProblemError` while jobs refer to it."""
     stored = existing(session, dataset_id)
-    num_jobs = repository.num_jobs(session, dataset_id)
-    if num_jobs:
-        raise _in_use(f"{counted(num_jobs, 'job refers', 'jobs refer')} to it; delete them first.")
     try:
         repository.remove(session, stored.record)
     except IntegrityError as error:
-        # A job was submitted after we counted.
-        raise _in_use("A job that refers to it was just submitted.") from error
+        raise ProblemError(
+            ProblemCode.DATASET_IN_USE,
+            f"The data set stays while jobs refer to it: GET /v1/jobs?dataset_id={dataset_id} "
+            "lists them; delete them first.",
+        ) from error
 
 
 def describe_item(stored: StoredDataset) -> DatasetItem:
@@ -146,7 +145,3 @@ def _facts(stored: StoredDataset) -> dict[str, object]:
         "n_columns": record.num_columns,
         "has_ground_truth": stored.has_ground_truth,
     }
-
-
-def _in_use(reason: str) -> ProblemError:
-    return ProblemError(ProblemCode.DATASET_IN_USE, f"The data set stays: {reason}")

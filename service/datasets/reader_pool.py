@@ -50,7 +50,7 @@ class ReaderMistakeError(RuntimeError):
 
 
 class Readers:
-    """One process's door to its readers; what forks them starts with the first upload."""
+    """The readers that one process shares; what forks them starts with the first upload."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from sqlalchemy import Select, column, delete, func, or_, select, table
+from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.orm import Session, defer
 
 from service.datasets.cells import CELL_SCHEMA
@@ -89,17 +89,11 @@ def newest(session: Session, limit: int, after: Place | None) -> list[StoredData
     return [StoredDataset(record, blob, truth is not None) for record, blob, truth in rows]
 
 
-def num_jobs(session: Session, dataset_id: str) -> int:
-    """Return how many jobs refer to a data set."""
-    # By the table's name, as jobs import data sets; the session does not narrow it to a tenant, and
-    # need not: jobs have the tenant of their data set.
-    jobs = table("jobs", column("dataset_id"))
-    query = select(func.count()).select_from(jobs).where(jobs.c.dataset_id == dataset_id)
-    return session.scalars(query).one()
-
-
 def remove(session: Session, record: DatasetRecord) -> None:
-    """Delete a data set, its ground truth and all its bytes."""
+    """Delete a data set, its ground truth and all its bytes.
+
+    Raises SQLAlchemy's `IntegrityError` while jobs refer to it.
+    """
     blob_ids = [record.original_blob_id, record.table_blob_id]
     if record.cells_blob_id is not None:
         blob_ids.append(record.cells_blob_id)

@@ -69,7 +69,7 @@ def _refuse_to_write(state: ORMExecuteState) -> None:
 
 
 class Database:
-    """One process's door to the database; to the rows of all tenants unless `of` narrows it."""
+    """One process's handle on the database, for the rows of all tenants unless `of` narrows it."""
 
     def __init__(self, url: str, *, silence: float | None = SILENCE_SECONDS) -> None:
         """Open it; a server that answers nothing for `silence` seconds is given up, if ever."""
@@ -85,7 +85,7 @@ class Database:
             if self._is_sqlite
             else self.engine.execution_options(isolation_level="AUTOCOMMIT")
         )
-        self._still_engine = (
+        self._repeatable_engine = (
             self.engine
             if self._is_sqlite
             else self.engine.execution_options(isolation_level="REPEATABLE READ")
@@ -94,7 +94,7 @@ class Database:
         self._one_writer = threading.Lock() if self._is_sqlite else nullcontext()
 
     def of(self, tenant: str) -> Self:
-        """Return the same door, narrowed to the rows of one tenant."""
+        """Return the same handle, narrowed to the rows of one tenant."""
         narrowed = copy.copy(self)
         narrowed.tenant = tenant
         return narrowed
@@ -111,7 +111,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        """Yield a session for reading: of one moment on SQLite, as for each query on PostgreSQL.
+        """Yield a session for reading: repeatable on SQLite, read committed on PostgreSQL.
 
         Raises `TypeError` if it is used to change anything.
         """
@@ -119,13 +119,13 @@ class Database:
             yield session
 
     @contextmanager
-    def moment(self) -> Iterator[Session]:
-        """Yield a session for reading whose queries all see one moment, on PostgreSQL too.
+    def repeatable_read(self) -> Iterator[Session]:
+        """Yield a session for reading whose queries all see the same data, on PostgreSQL too.
 
         For what several queries put together: between two of them it may be deleted. Raises
         `TypeError` as `snapshot` does.
         """
-        with ReadingSession(self._still_engine, self.tenant) as session:
+        with ReadingSession(self._repeatable_engine, self.tenant) as session:
             yield session
 
     def dispose(self) -> None:

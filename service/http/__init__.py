@@ -1,4 +1,4 @@
-"""What all endpoints share: problems, pagination, conditional requests, bounds of connections.
+"""What all endpoints share: problems, pagination, conditional requests, how it is served.
 
 Imports `db`, `settings` and `logs`.
 """

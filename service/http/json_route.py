@@ -7,22 +7,21 @@ the interpreter from everybody else.
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from contextlib import suppress
 from email.message import Message as Header
-from typing import Any
 
 from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
 from service.http.content_coding import refuse_content_coding
 from service.http.dependencies import get_settings
 from service.http.problems import ProblemCode, ProblemError
+from service.http.scoped_route import Handler, ScopedRoute
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 # Takes some 30 ms to read and judge.
 LONG_BYTES = 2**18
 # Long bodies that one process reads at a time: each may take some hundred megabytes for a moment.
@@ -36,16 +35,16 @@ MOST_TEXTS = 500_000
 _limiter: RunVar[CapacityLimiter] = RunVar("long_bodies")
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(ScopedRoute):
     """A route whose body, where it has one, is JSON of at most `Settings.max_json_bytes`.
 
     Use it as `APIRouter(route_class=JsonRoute)`. Answers 415 to another type of content and 413
     as soon as the limit is passed; no more than the limit is held in memory.
     """
 
-    def get_route_handler(self) -> Handler:
+    def get_body_handler(self) -> Handler:
         """Return FastAPI's handler behind the two checks."""
-        handle = super().get_route_handler()
+        handle = super().get_body_handler()
         if self.body_field is None:
             return handle
 
@@ -55,12 +54,12 @@ class JsonRoute(APIRoute):
             body = await request.body()
             _require_utf_8(body)
             if len(body) < LONG_BYTES:
-                _refuse_repeated_names(body)
+                _parse(request, body)
                 return await handle(request)
 
             def handle_long() -> Response:
                 _refuse_countless(body)
-                _refuse_repeated_names(body)
+                _parse(request, body)
                 # FastAPI parses and validates in the event loop that runs its handler: here in one
                 # of the thread's own. The body has arrived: nothing of it is the other loop's.
                 return asyncio.run(handle(request))
@@ -139,24 +138,26 @@ def _refuse_countless(body: bytes) -> None:
     )
 
 
-def _refuse_repeated_names(body: bytes) -> None:
-    """Refuse an object with two fields of one name, of which every parser would drop one."""
-    try:
-        # Numbers are not wanted, and may be longer than Python turns into any.
-        json.loads(body, object_pairs_hook=_names, parse_int=len, parse_float=len)
-    except (ValueError, RecursionError):
-        return  # who reads it says what is wrong with it
+def _parse(request: Request, body: bytes) -> None:
+    """Parse the body into the request, where every later reader finds it.
+
+    What is no JSON stays unparsed: FastAPI, which then tries, says what is wrong with it.
+    """
+    with suppress(ValueError, RecursionError):
+        # Where Request.json() keeps what it has parsed; there is no public way to hand it over.
+        request._json = json.loads(body, object_pairs_hook=_object)
 
 
-def _names(fields: list[tuple[str, object]]) -> None:
-    seen: set[str] = set()
-    for name, _ in fields:
-        if name in seen:
-            raise ProblemError(
-                ProblemCode.VALIDATION_FAILED,
-                f"An object of the body has two fields {json.dumps(name[:80])}: leave one out.",
-            )
-        seen.add(name)
+def _object(fields: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object; refuse one with two fields of one name, of which one would be dropped."""
+    made = dict(fields)
+    if len(made) < len(fields):
+        [(name, _), *_] = Counter(name for name, _ in fields).most_common(1)
+        raise ProblemError(
+            ProblemCode.VALIDATION_FAILED,
+            f"An object of the body has two fields {json.dumps(name[:80])}: leave one out.",
+        )
+    return made
 
 
 def _too_large(limit: int) -> ProblemError:

@@ -14,8 +14,7 @@ _OF_ALL = (
     ProblemCode.TOO_MANY_REQUESTS,
     ProblemCode.INTERNAL,
     ProblemCode.UNAVAILABLE,
-    # Where there is a body, or something is stored.
-    ProblemCode.REQUEST_TIMEOUT,
+    # Where something is stored.
     ProblemCode.STORAGE_FULL,
 )
 # What any operation that takes a body may answer besides.

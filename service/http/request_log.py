@@ -58,6 +58,8 @@ class RequestLogMiddleware:
             "status": status,
             "milliseconds": round(1000 * seconds, 1),
         }
+        if (client := scope.get("client")) is not None:  # none on a socket of the file system
+            fields["client"] = client[0]
         # There is none for a request that the gate has not let in.
         identity: Identity | None = scope.get("state", {}).get("identity")
         if identity is not None and identity.key_id is not None:

@@ -7,7 +7,7 @@ other than the one stated. Only `/docs` is a page of ours.
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.route_path import route_path
+from service.http.root_path import route_path
 
 DOCS_PATH = "/docs"
 DOCS_FILES_PATH = "/docs-files"

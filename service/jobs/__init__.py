@@ -1,4 +1,4 @@
-"""Jobs: submission, the lease that one worker holds, and the outbox that wakes a worker.
+"""Jobs: submission, the lease that one worker holds, and the outbox that wakes workers.
 
 Imports `datasets`, `keys` and what is below them.
 """

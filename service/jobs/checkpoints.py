@@ -8,7 +8,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
-from service.jobs.records import CheckpointRecord, JobRecord, JobState
+from service.jobs.records import FINAL, CheckpointRecord, JobRecord
 
 
 def save(session: Session, job_id: str, version: str, data: bytes) -> None:
@@ -27,8 +27,7 @@ def load(session: Session, job_id: str, version: str) -> bytes | None:
 
 def remove_ended(session: Session) -> None:
     """Delete what was kept of jobs that have ended."""
-    final = [state for state in JobState if state.is_terminal]
-    ended = select(JobRecord.id).where(JobRecord.state.in_(final))
+    ended = select(JobRecord.id).where(JobRecord.state.in_(FINAL))
     session.execute(
         delete(CheckpointRecord)
         .where(CheckpointRecord.job_id.in_(ended))

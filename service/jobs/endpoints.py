@@ -14,11 +14,12 @@ from service.http.openapi_responses import BODY_CODES, Responses, header, proble
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
 from service.http.request_model import LABEL_PATTERN
-from service.jobs import events, family, lifecycle, planning, repository, submission, watch
+from service.http.root_path import address_of
+from service.jobs import events, lifecycle, planning, repository, submission, watch
 from service.jobs.records import JobState
 from service.jobs.repository import JobFilter
 from service.jobs.result_access import NO_RESULT
-from service.jobs.schemas import JobPage, JobPlan, JobRead, describe
+from service.jobs.schemas import JobPage, JobPlan, JobRead
 from service.jobs.specs import JobCreate
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import JobKind
@@ -126,15 +127,15 @@ def create_job(
     limits = SubmissionLimits.from_settings(settings)
     job, is_new = submission.accept(database, body, limits, submitter, idempotency_key)
     logger.info("job %s: %s", job.id, "accepted" if is_new else "found by its Idempotency-Key")
-    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    response.headers["Location"] = address_of(f"/v1/jobs/{job.id}")
     if not is_new:
         response.status_code = 200
     if not JobState(job.state).is_terminal:
         response.headers.update(RETRY_AFTER)
     with database.snapshot() as session:
         # One that an Idempotency-Key has found may have been split meanwhile.
-        counts = family.part_counts(session, [job.id]) if job.is_split else {}
-    return describe(job, counts.get(job.id))
+        [described] = lifecycle.described(session, [job])
+    return described
 
 
 @validation_router.post(
@@ -186,10 +187,10 @@ def list_jobs(
         # One more than asked for tells whether there is a next page.
         found = repository.newest(session, wanted, limit + 1, paging.place_of(cursor))
         page = found[:limit]
-        counts = family.part_counts(session, [job.id for job in page if job.is_split])
+        items = lifecycle.described(session, page)
     is_last = len(found) <= limit
     return JobPage(
-        items=[describe(job, counts.get(job.id)) for job in page],
+        items=items,
         next_cursor=None if is_last else paging.cursor_at(page[-1].created_at, page[-1].id),
     )
 
@@ -203,7 +204,7 @@ def list_jobs(
 def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Show a job, whatever its state; Retry-After says when to look again."""
     with database.snapshot() as session:
-        job = lifecycle.described(session, job_id)
+        job = lifecycle.read(session, job_id)
     headers = {} if job.state.is_terminal else RETRY_AFTER
     return json_response(request, job, {**headers, "Cache-Control": "no-cache"})
 
@@ -222,7 +223,7 @@ def follow_job(
 ) -> Response:
     """Stream a job's changes as server-sent events."""
     with database.snapshot() as session:
-        job = lifecycle.described(session, job_id)
+        job = lifecycle.read(session, job_id)
     if job.state.is_terminal and watch.event_id(job) == last_event_id:
         return Response(status_code=204)  # tells an EventSource not to come back
     return StreamingResponse(
@@ -244,12 +245,11 @@ def cancel_job(job_id: JobId, response: Response, database: DatabaseDep) -> JobR
     """Cancel a job: at once if it waits, within seconds if it runs."""
     with database.transaction() as session:
         job, changed = lifecycle.request_cancellation(session, job_id)
-        counts = family.part_counts(session, [job_id]).get(job_id)
     if not changed:
         response.status_code = 200
-    if not JobState(job.state).is_terminal:
+    if not job.state.is_terminal:
         response.headers.update(RETRY_AFTER)
-    return describe(job, counts)
+    return job
 
 
 @router.delete(

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, case, null, select, true, update
+from sqlalchemy import ColumnElement, Update, and_, null, true, update
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
 from service.db.identifiers import new_id
 from service.http.problems import Problem
-from service.jobs import family, job_counts, outbox, places
+from service.jobs import attempts, job_counts, job_parts, outbox, tenant_slots
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
 
@@ -75,17 +75,18 @@ def claim(
     """Take the job if it waits, or if its worker's lease has run out; None if it cannot be had.
 
     A job that was split into parts can be had when all of them have ended. If workers hold
-    `most_running` other jobs of its tenant it waits on, and so does its message: see `places`.
+    `most_running` other jobs of its tenant it waits on, and its message is sent again later: see
+    `tenant_slots`.
     """
     token = new_id("lease")
-    has_run_out = (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
-    has_place = true() if most_running is None else places.is_one_free(most_running)
+    has_slot = true() if most_running is None else tenant_slots.is_free(most_running)
     if most_running is not None:
-        places.lock(session, job_id)
+        tenant_slots.lock(session, job_id)
     taken = session.execute(
-        _update(*_is_to_be_run(job_id), family.waits() | has_run_out, has_place)
+        _update(_is_to_be_run(job_id), job_parts.waits() | has_run_out(), has_slot)
         .values(
             state=JobState.RUNNING,
+            send_after=None,
             attempt=JobRecord.attempt + 1,
             started_at=now(),
             lease_token=token,
@@ -107,7 +108,7 @@ def claim(
     ).one_or_none()
     if taken is None:
         if most_running is not None:
-            _put_message_back(session, job_id)
+            outbox.delay(session, _is_to_be_run(job_id) & job_parts.waits())
         return None
     job_counts.claimed(session, taken.kind)
     return Claim(
@@ -131,7 +132,7 @@ def heartbeat(
     if progress is not None:
         changes |= {"progress": progress.as_document(), "progress_at": now()}
     renewed = session.execute(
-        _update(*_is_held(job_id, token))
+        _update(_is_held(job_id, token))
         .values(**changes)
         # The column, not `IS NOT NULL`: SQLite 3.40 computes that wrongly in a RETURNING clause.
         .returning(JobRecord.cancel_requested_at)
@@ -147,112 +148,65 @@ def succeed(session: Session, job_id: str, token: str) -> bool:
     False if the lease was lost, or if the job was to be cancelled: then it ends cancelled here,
     since whoever was told so must not meet a result later.
     """
-    family.lock(session, [job_id])
-    was_cancelled = JobRecord.cancel_requested_at.is_not(None)
-    state = case((was_cancelled, JobState.CANCELLED), else_=JobState.SUCCEEDED)
-    ended = session.execute(
-        _update(*_is_held(job_id, token))
-        .values(**_without_lease(), state=state, finished_at=now())
-        .returning(JobRecord.state)
-    ).scalar_one_or_none()
-    if ended is not None:
-        job_counts.finished(session, [job_id])
-        family.part_ended(session, job_id)
-    return ended == JobState.SUCCEEDED
+    state = attempts.unless_cancelled(JobState.SUCCEEDED)
+    return _end(session, job_id, token, state) == JobState.SUCCEEDED
 
 
-def split(session: Session, job_id: str, token: str, parts: Sequence[JobSpec]) -> bool:
-    """Replace the attempt by a job for each part, which any worker may take; False as for others.
+def split(session: Session, job_id: str, token: str, specs: Sequence[JobSpec]) -> bool:
+    """Replace the attempt by a part for each spec, which any worker may take; False as for others.
 
     The job keeps running, without a worker, until its parts have ended; splitting it counts as no
     attempt. Nothing is made, and the job ends cancelled, if that was asked for meanwhile.
     """
-    was_cancelled = JobRecord.cancel_requested_at.is_not(None)
-    divided = session.execute(
-        _update(*_is_held(job_id, token))
-        .values(
-            **_without_lease(),
-            state=case((was_cancelled, JobState.CANCELLED), else_=JobState.RUNNING),
-            finished_at=case((was_cancelled, now()), else_=None),
-            is_split=case((was_cancelled, False), else_=True),
-            attempt=JobRecord.attempt - 1,
-        )
-        .returning(JobRecord.state, JobRecord.max_attempts, JobRecord.tag, JobRecord.request_id)
-    ).one_or_none()
-    if divided is None:
-        return False
-    if divided.state == JobState.RUNNING:
-        family.add_parts(
-            session, job_id, parts, divided.max_attempts, divided.tag, divided.request_id
-        )
-    else:
-        job_counts.finished(session, [job_id])
-    return True
+    state = _end(
+        session,
+        job_id,
+        token,
+        attempts.unless_cancelled(JobState.RUNNING),
+        is_split=JobRecord.cancel_requested_at.is_(None),
+        attempt=JobRecord.attempt - 1,
+    )
+    if state == JobState.RUNNING:
+        job_parts.add(session, job_id, specs)
+    return state is not None
 
 
 def fail(session: Session, job_id: str, token: str, problem: Problem) -> bool:
     """End the job with the reason for its failure; False if the lease was lost."""
-    return _end(session, job_id, token, JobState.FAILED, error=problem.model_dump(mode="json"))
+    error = problem.model_dump(mode="json")
+    return _end(session, job_id, token, JobState.FAILED, error=error) is not None
 
 
 def cancel(session: Session, job_id: str, token: str) -> bool:
     """End the job as cancelled; False if the lease was lost."""
-    return _end(session, job_id, token, JobState.CANCELLED)
+    return _end(session, job_id, token, JobState.CANCELLED) is not None
 
 
-def release(session: Session, job_id: str, token: str) -> bool:
-    """Hand the job back unfinished, its attempt not counted; False if the lease was lost.
+def requeue(session: Session, job_id: str, token: str, *, attempt_counts: bool) -> bool:
+    """Hand the job back unfinished; False if the lease was lost.
 
     It waits for another worker, or ends cancelled if that was asked for meanwhile.
     """
-    return _hand_back(session, job_id, token, attempt=JobRecord.attempt - 1)
+    job_parts.lock(session, [job_id])
+    number = JobRecord.attempt if attempt_counts else JobRecord.attempt - 1
+    return bool(attempts.requeue(session, _is_held(job_id, token), attempt=number))
 
 
-def retry(session: Session, job_id: str, token: str) -> bool:
-    """Hand the job back for another attempt, as `release` does; this one counts."""
-    return _hand_back(session, job_id, token)
+def has_run_out() -> ColumnElement[bool]:
+    """Return the condition that a job's worker has not renewed its lease in time."""
+    return (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
 
 
-def _hand_back(session: Session, job_id: str, token: str, **values: Any) -> bool:
-    family.lock(session, [job_id])
-    was_cancelled = JobRecord.cancel_requested_at.is_not(None)
-    state = session.execute(
-        _update(*_is_held(job_id, token))
-        .values(
-            **_without_lease(),
-            # A job that was split does not wait in the queue again: its parts have ended.
-            state=case(
-                (was_cancelled, JobState.CANCELLED),
-                (JobRecord.is_split, JobState.RUNNING),
-                else_=JobState.QUEUED,
-            ),
-            finished_at=case((was_cancelled, now()), else_=None),
-            progress=null(),
-            progress_at=None,
-            **values,
-        )
-        .returning(JobRecord.state)
-    ).scalar_one_or_none()
-    if state == JobState.CANCELLED:
-        job_counts.finished(session, [job_id])
-        family.part_ended(session, job_id)
-    elif state is not None:
-        outbox.wake(session, [job_id])
-    return state is not None
-
-
-def _end(session: Session, job_id: str, token: str, state: JobState, **values: Any) -> bool:
-    family.lock(session, [job_id])
-    ended = session.execute(
-        _update(*_is_held(job_id, token))
-        .values(**_without_lease(), state=state, finished_at=now(), **values)
-        .returning(JobRecord.id)
-    )
-    if ended.one_or_none() is None:
-        return False
-    job_counts.finished(session, [job_id])
-    family.part_ended(session, job_id)
-    return True
+def _end(
+    session: Session,
+    job_id: str,
+    token: str,
+    state: JobState | ColumnElement[str],
+    **values: Any,
+) -> JobState | None:
+    """End the attempt of whoever holds the token; return the job's state, None if it was lost."""
+    job_parts.lock(session, [job_id])
+    return attempts.end(session, _is_held(job_id, token), state, **values).get(job_id)
 
 
 def _update(*conditions: ColumnElement[bool]) -> Update:
@@ -260,33 +214,17 @@ def _update(*conditions: ColumnElement[bool]) -> Update:
     return update(JobRecord).where(*conditions).execution_options(synchronize_session=False)
 
 
-def _put_message_back(session: Session, job_id: str) -> None:
-    """Write the message of a job again that waits, but for a place; one at most is to be sent.
-
-    One that a dispatcher has reserved may be the very one that led here: it is deleted once the
-    batch has been sent.
-    """
-    is_missing = ~places.has_unsent_message()
-    waiting = select(JobRecord.id).where(*_is_to_be_run(job_id), family.waits(), is_missing)
-    if session.scalar(waiting) is not None:
-        outbox.put_back(session, job_id)
-
-
-def _is_to_be_run(job_id: str) -> tuple[ColumnElement[bool], ...]:
-    return (
+def _is_to_be_run(job_id: str) -> ColumnElement[bool]:
+    return and_(
         JobRecord.id == job_id,
         JobRecord.attempt < JobRecord.max_attempts,
         JobRecord.cancel_requested_at.is_(None),
     )
 
 
-def _is_held(job_id: str, token: str) -> tuple[ColumnElement[bool], ...]:
-    return (
+def _is_held(job_id: str, token: str) -> ColumnElement[bool]:
+    return and_(
         JobRecord.id == job_id,
         JobRecord.state == JobState.RUNNING,
         JobRecord.lease_token == token,
     )
-
-
-def _without_lease() -> dict[str, Any]:
-    return {"lease_token": None, "lease_expires_at": None}

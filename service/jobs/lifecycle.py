@@ -3,22 +3,24 @@
 Every function works in the caller's transaction.
 """
 
+from collections.abc import Sequence
+
 from sqlalchemy.orm import Session
 
 from service.http.problems import ProblemCode, ProblemError
-from service.jobs import family, removal, repository
+from service.jobs import job_parts, removal, repository
 from service.jobs import result_removal as results
 from service.jobs.records import JobRecord, JobState
 from service.jobs.schemas import JobRead, describe
 
 
-def request_cancellation(session: Session, job_id: str) -> tuple[JobRecord, bool]:
+def request_cancellation(session: Session, job_id: str) -> tuple[JobRead, bool]:
     """Cancel a waiting job at once, tell a running one to stop; return it and whether it changed.
 
     A job in a final state stays as it is.
     """
     changed = repository.request_cancellation(session, job_id)
-    return existing(session, job_id), changed
+    return read(session, job_id), changed
 
 
 def remove(session: Session, job_id: str) -> None:
@@ -27,7 +29,7 @@ def remove(session: Session, job_id: str) -> None:
     Its parts go with it. Raises `ProblemError` if it waits or runs, or if it is a part itself.
     """
     # Locked before its state is read: a worker that stores a result now is waited for.
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     job = existing(session, job_id)
     if job.parent_id is not None:
         raise ProblemError(
@@ -39,7 +41,7 @@ def remove(session: Session, job_id: str) -> None:
             ProblemCode.JOB_NOT_TERMINAL,
             f"Job {job_id} is {job.state}; cancel it first: PUT /v1/jobs/{job_id}/cancellation.",
         )
-    part_ids = family.lock_parts(session, job_id)
+    part_ids = job_parts.lock_parts(session, job_id)
     if len(part_ids) > removal.MOST_AT_ONCE:
         removal.hide(session, job_id)
         return
@@ -48,11 +50,16 @@ def remove(session: Session, job_id: str) -> None:
     repository.remove(session, job_id)
 
 
-def described(session: Session, job_id: str) -> JobRead:
+def described(session: Session, jobs: Sequence[JobRecord]) -> list[JobRead]:
+    """Return what the API says about jobs."""
+    counts = job_parts.part_counts(session, [job.id for job in jobs if job.is_split])
+    return [describe(job, counts.get(job.id)) for job in jobs]
+
+
+def read(session: Session, job_id: str) -> JobRead:
     """Return what the API says about a job; raises `ProblemError` if there is none."""
-    job = existing(session, job_id)
-    counts = family.part_counts(session, [job_id]) if job.is_split else {}
-    return describe(job, counts.get(job_id))
+    [job] = described(session, [existing(session, job_id)])
+    return job
 
 
 def existing(session: Session, job_id: str) -> JobRecord:

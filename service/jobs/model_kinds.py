@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from service.http.request_model import RequestModel
+from service.http.scoped_route import ScopedRoute
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorSpec,
@@ -23,7 +24,7 @@ from service.jobs.specs.mixture import (
 )
 from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
 
-router = APIRouter(prefix="/v1", tags=["kinds"])
+router = APIRouter(prefix="/v1", tags=["kinds"], route_class=ScopedRoute)
 
 # The recommended one first.
 _MODELS: tuple[tuple[RequestModel, str], ...] = (

@@ -7,8 +7,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
-from service.jobs import places
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs import tenant_slots
+from service.jobs.records import UNFINISHED, JobRecord, JobState
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Queue:
 def look(session: Session, most_running: int | None) -> Queue:
     """Return the queue of this moment; ages are 0 where nothing waits.
 
-    Messages of a tenant with more jobs than places, of which there are `most_running`, are not
+    Messages of a tenant with more jobs than slots, of which there are `most_running`, are not
     among those to be sent. Some could be until the dispatcher's next round, several times a second
     where jobs are short, and would be as old as all that wait.
     """
@@ -46,16 +46,16 @@ def look(session: Session, most_running: int | None) -> Queue:
             - func.min(func.coalesce(JobRecord.started_at, JobRecord.created_at)).filter(
                 JobRecord.state == JobState.QUEUED
             ),
-        ).where(JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
+        ).where(JobRecord.state.in_(UNFINISHED))
     ).one()
-    used = places.taken(session) if most_running is not None else Counter[str]()
+    used = tenant_slots.used(session) if most_running is not None else Counter[str]()
     messages = session.execute(
         select(
             JobRecord.tenant,
             func.count().label("number"),
-            (now() - func.min(OutboxRecord.created_at)).label("seconds"),
+            (now() - func.min(JobRecord.woken_at)).label("seconds"),
         )
-        .join(OutboxRecord, OutboxRecord.job_id == JobRecord.id)
+        .where(JobRecord.send_after.is_not(None))
         .group_by(JobRecord.tenant)
     )
     to_be_sent = [

@@ -1,9 +1,9 @@
-"""Tables of jobs, their wake-up messages and their idempotency keys."""
+"""Tables of jobs, their checkpoints and their idempotency keys."""
 
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, false
+from sqlalchemy import JSON, ForeignKey, Index, LargeBinary, String, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from service.db.clock import now
@@ -24,7 +24,11 @@ class JobState(StrEnum):
     @property
     def is_terminal(self) -> bool:
         """Whether the state is final."""
-        return self not in (JobState.QUEUED, JobState.RUNNING)
+        return self in FINAL
+
+
+UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
+FINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
 class JobRecord(OwnedRecord, Record):
@@ -36,6 +40,14 @@ class JobRecord(OwnedRecord, Record):
         Index(None, "state", "lease_expires_at"),
         # Holds all that the limit of unfinished jobs asks for, at every submission.
         Index(None, "tenant", "api_key_id", "state", "parent_id"),
+        # The outbox: it holds none but jobs whose message is to be sent.
+        Index(
+            None,
+            "woken_at",
+            "id",
+            postgresql_where=text("send_after IS NOT NULL"),
+            sqlite_where=text("send_after IS NOT NULL"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
@@ -58,8 +70,13 @@ class JobRecord(OwnedRecord, Record):
     api_key_id: Mapped[str | None] = mapped_column(String(40))
 
     created_at: Mapped[float] = mapped_column(default=now())
-    # When its latest wake-up message was written.
+    # When it last began to wait for a worker. Messages are sent in this order.
     woken_at: Mapped[float] = mapped_column(default=now())
+    # From when on its wake-up message is to be sent; null once the broker has it, and where none is
+    # wanted. Ahead of time while a dispatcher sends it, and after a worker has refused it.
+    send_after: Mapped[float | None] = mapped_column(default=now())
+    # When the broker took the message for which it waits; null while that is yet to be sent.
+    sent_at: Mapped[float | None]
     # When the latest attempt began.
     started_at: Mapped[float | None]
     finished_at: Mapped[float | None]
@@ -76,21 +93,6 @@ class JobRecord(OwnedRecord, Record):
     progress_at: Mapped[float | None]
     # Why it failed, as a problem document.
     error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-
-
-class OutboxRecord(Record):
-    """A wake-up message to be sent: written with the job, deleted when the broker has it."""
-
-    __tablename__ = "outbox"
-    # An id is never given twice, so that deleting one cannot hit a later message.
-    __table_args__ = ({"sqlite_autoincrement": True},)
-
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), index=True)
-    # Ahead of its time if the message is to rest until then: `places.rests`.
-    created_at: Mapped[float] = mapped_column(default=now())
-    # Until then a dispatcher is about to send it, and others pass over it.
-    reserved_until: Mapped[float | None]
 
 
 class CheckpointRecord(Record):

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from service.db.clock import now
 from service.db.identifiers import is_id
-from service.jobs import family, job_counts
-from service.jobs.records import IdempotencyRecord, JobRecord, JobState
+from service.jobs import job_counts, job_parts
+from service.jobs.records import UNFINISHED, IdempotencyRecord, JobRecord, JobState
 from service.jobs.vocabulary import JobKind
 
 
@@ -62,7 +62,7 @@ def has_unfinished(session: Session, api_key_id: str | None, number: int) -> boo
     # Nothing but what the index holds is asked for.
     unfinished = select(literal(1)).where(
         JobRecord.api_key_id.is_not_distinct_from(api_key_id),
-        JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]),
+        JobRecord.state.in_(UNFINISHED),
         JobRecord.parent_id.is_(None),
     )
     return session.scalar(unfinished.offset(number - 1).limit(1)) is not None
@@ -73,24 +73,25 @@ def request_cancellation(session: Session, job_id: str) -> bool:
 
     Its parts, if it has any, are treated alike.
     """
-    family.lock(session, [job_id])
+    job_parts.lock(session, [job_id])
     changed = _cancel(session, JobRecord.id == job_id)
     if changed:
-        family.lock_parts(session, job_id)
+        job_parts.lock_parts(session, job_id)
         _cancel(session, JobRecord.parent_id == job_id)
-        family.part_ended(session, job_id)
+        job_parts.part_ended(session, job_id)
     return changed
 
 
 def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
     # In no worker's hands.
-    waits = (JobRecord.state == JobState.QUEUED) | family.rests_on_parts()
+    waits = (JobRecord.state == JobState.QUEUED) | job_parts.waits_for_parts()
     changed = session.execute(
         update(JobRecord)
-        .where(which, JobRecord.state.in_([JobState.QUEUED, JobState.RUNNING]))
+        .where(which, JobRecord.state.in_(UNFINISHED))
         .values(
             state=case((waits, JobState.CANCELLED), else_=JobRecord.state),
             finished_at=case((waits, now()), else_=None),
+            send_after=None,
             cancel_requested_at=case(
                 (JobRecord.cancel_requested_at.is_(None), now()),
                 else_=JobRecord.cancel_requested_at,
@@ -104,7 +105,7 @@ def _cancel(session: Session, which: ColumnElement[bool]) -> bool:
 
 
 def remove(session: Session, job_id: str) -> None:
-    """Delete the rows, messages and keys of a job that is locked, and those of its parts."""
+    """Delete the rows and keys of a job that is locked, and those of its parts."""
     session.execute(
         delete(JobRecord)
         .where((JobRecord.id == job_id) | (JobRecord.parent_id == job_id))

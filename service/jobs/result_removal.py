@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session, aliased
 
 from service.db.blobs import BlobRecord
 from service.db.clock import now
-from service.jobs.records import JobRecord, JobState
+from service.jobs.records import UNFINISHED, JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 
 # Removed in half a second. SQLite has one writer, whom all others wait for.
@@ -22,7 +22,7 @@ def remove_older_than(session: Session, seconds: float, after: str = "") -> list
     is_still_needed = exists().where(
         part.id == ResultRecord.job_id,
         parent.id == part.parent_id,
-        parent.state.in_([state for state in JobState if not state.is_terminal]),
+        parent.state.in_(UNFINISHED),
     )
     job_ids = session.scalars(
         select(ResultRecord.job_id)

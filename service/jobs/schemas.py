@@ -6,7 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.db.clock import as_datetime
 from service.http.problems import Problem
-from service.jobs.family import PartCounts
+from service.http.root_path import address_of
+from service.jobs.job_parts import PartCounts
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobSpec, spec_of
 from service.jobs.vocabulary import JobKind
@@ -127,7 +128,7 @@ class JobPlan(ReadModel):
 
 def describe(job: JobRecord, parts: PartCounts | None) -> JobRead:
     """Return what the API says about `job` and its parts, if it has any."""
-    address = f"/v1/jobs/{job.id}"
+    address = address_of(f"/v1/jobs/{job.id}")
     has_result = job.state == JobState.SUCCEEDED
     return JobRead(
         id=job.id,
@@ -148,9 +149,9 @@ def describe(job: JobRecord, parts: PartCounts | None) -> JobRead:
             job=address,
             events=f"{address}/events",
             cancellation=f"{address}/cancellation",
-            dataset=None if job.dataset_id is None else f"/v1/datasets/{job.dataset_id}",
-            parent=None if job.parent_id is None else f"/v1/jobs/{job.parent_id}",
-            parts=None if parts is None else f"/v1/jobs?parent_id={job.id}",
+            dataset=job.dataset_id and address_of(f"/v1/datasets/{job.dataset_id}"),
+            parent=job.parent_id and address_of(f"/v1/jobs/{job.parent_id}"),
+            parts=None if parts is None else address_of(f"/v1/jobs?parent_id={job.id}"),
             result=f"{address}/result" if has_result else None,
         ),
     )

@@ -8,12 +8,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.http import error_handlers
 from service.http.problems import ProblemCode, ProblemError
-from service.http.route_path import route_path
+from service.http.root_path import route_path
 from service.settings import Settings
 
 _STREAM = re.compile("/v1/jobs/[^/]+/events$")
-# Of all connections; the others are for those who ask.
-_SHARE = 0.5
 
 
 class StreamLimitMiddleware:
@@ -26,7 +24,7 @@ class StreamLimitMiddleware:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self._most_per_key = settings.max_streams
-        self._most = int(_SHARE * settings.max_connections)
+        self._most = settings.max_streams_in_all
         self._open: Counter[str | None] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,7 +60,7 @@ class StreamLimitMiddleware:
         if self._open.total() >= self._most:
             raise ProblemError(
                 ProblemCode.UNAVAILABLE,
-                f"This process has {self._most} event streams open, half as many as connections; "
-                "ask for the job itself now and then.",
+                f"This process has {self._most} event streams open, which is as many as may, set "
+                "by VNCE_MAX_STREAMS_IN_ALL; ask for the job itself now and then.",
                 headers=headers,
             )

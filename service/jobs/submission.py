@@ -1,4 +1,7 @@
-"""How a request becomes a job: it, its wake-up message and its idempotency key are one commit."""
+"""How a request becomes a job: it, its wake-up message and its idempotency key are one commit.
+
+The message is to be sent because the job's row says so: see `outbox`.
+"""
 
 import hashlib
 import json
@@ -11,7 +14,7 @@ from sqlalchemy.orm import Session
 from service.db.database import Database
 from service.db.identifiers import new_id
 from service.http.problems import ProblemCode, ProblemError
-from service.jobs import job_counts, lifecycle, outbox, planning, repository
+from service.jobs import job_counts, lifecycle, planning, repository
 from service.jobs.plans import Plan
 from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.specs import JobCreate
@@ -102,7 +105,6 @@ def store(
     )
     session.add(job)
     session.flush()
-    outbox.announce(session, [job.id])
     job_counts.submitted(session, [job.kind])
     return job
 

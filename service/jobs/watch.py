@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy import Engine, select
 
 from service.db.database import UNREACHABLE, Database
-from service.jobs import family
+from service.jobs import job_parts
 from service.jobs.records import JobRecord
 from service.jobs.schemas import JobRead, describe
 from service.keys import repository as keys
@@ -50,7 +50,7 @@ class JobSnapshot:
 class _Found(NamedTuple):
     """What one look has found."""
 
-    sights: Mapping[str, JobSnapshot]
+    jobs: Mapping[str, JobSnapshot]
     working_keys: Collection[str]
 
 
@@ -83,7 +83,7 @@ class Watch:
         """Return the job as it is now; None as `next` does."""
         one = _Round()
         one.add(job_id, key_id)
-        return _sight(await self._look(one), job_id, key_id)
+        return _snapshot_of(await self._look(one), job_id, key_id)
 
     async def next(self, job_id: str, key_id: str | None) -> JobSnapshot | None:
         """Return the job at the next look, which is the same for all who wait for it.
@@ -94,14 +94,14 @@ class Watch:
         if self._looking is None:
             self._looking = asyncio.ensure_future(self._look_for_all())
         # Others wait for it too, when one of them goes.
-        return _sight(await asyncio.shield(self._looking), job_id, key_id)
+        return _snapshot_of(await asyncio.shield(self._looking), job_id, key_id)
 
     async def _look_for_all(self) -> _Found:
         await asyncio.sleep(POLL_SECONDS)
         # Those who ask while it is made wait for another.
         this, self._round, self._looking = self._round, _Round(), None
         found = await self._look(this)
-        self._latest = found.sights
+        self._latest = found.jobs
         return found
 
     async def _look(self, wanted: _Round) -> _Found:
@@ -129,9 +129,9 @@ def event_id(job: JobRead) -> str:
     return hashlib.sha256(job.model_dump_json().encode()).hexdigest()[:16]
 
 
-def _sight(found: _Found, job_id: str, key_id: str | None) -> JobSnapshot | None:
+def _snapshot_of(found: _Found, job_id: str, key_id: str | None) -> JobSnapshot | None:
     is_allowed = key_id is None or key_id in found.working_keys
-    return found.sights.get(job_id) if is_allowed else None
+    return found.jobs.get(job_id) if is_allowed else None
 
 
 def _read(database: Database, wanted: _Round, before: Mapping[str, JobSnapshot]) -> _Found:
@@ -140,7 +140,7 @@ def _read(database: Database, wanted: _Round, before: Mapping[str, JobSnapshot])
         is_wanted = JobRecord.id.in_(wanted.job_ids)
         rows = session.execute(select(JobRecord.id, *_CHANGING).where(is_wanted)).all()
         split = [row.id for row in rows if row.is_split]
-        parts = family.part_counts(session, split) if split else {}
+        parts = job_parts.part_counts(session, split)
         now = {row.id: (*row, parts.get(row.id)) for row in rows}
         same = {
             job_id: before[job_id]

@@ -10,11 +10,19 @@ from service.http.json_route import JsonRoute
 from service.http.openapi_responses import BODY_CODES, Responses, header, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
+from service.http.root_path import address_of
 from service.http.scopes import Scope
 from service.keys import lifecycle
 from service.keys.schemas import ApiKeyCreate, ApiKeyCreated, ApiKeyPage, ApiKeyRead
 
-router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=JsonRoute)
+
+class AdminRoute(JsonRoute):
+    """A route for keys that may make keys."""
+
+    scope = Scope.ADMIN
+
+
+router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=AdminRoute)
 
 KeyId = Annotated[str, Path(max_length=40, description="Identifier of the key.")]
 _CREATED: Responses = {201: {"headers": {"Location": header("Address of the key.")}}}
@@ -55,7 +63,7 @@ def create_api_key(
             scopes=body.scopes,
             expires_at=body.expires_at,
         )
-    response.headers["Location"] = f"/v1/api-keys/{created.id}"
+    response.headers["Location"] = address_of(f"/v1/api-keys/{created.id}")
     response.headers["Cache-Control"] = "no-store"
     return created
 

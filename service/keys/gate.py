@@ -1,4 +1,4 @@
-"""The gate before every path: who asks, whether they may, and whether they ask too often.
+"""The gate before every path: who asks, and whether they ask too often.
 
 It stands before routing, so that a route cannot forget it and a body is not read from strangers.
 """
@@ -15,11 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.db.database import Database
 from service.http import error_handlers
-from service.http import scopes as vocabulary
-from service.http.connection import CROWDED
 from service.http.identity import ANYONE, Identity
 from service.http.problems import ProblemCode, ProblemError
-from service.http.route_path import route_path
+from service.http.root_path import route_path
 from service.http.security_headers import DOCS_FILES_PATH, DOCS_PATH
 from service.keys.identity import identify
 from service.settings import Authentication, Settings
@@ -40,8 +38,9 @@ OPEN_PATHS = frozenset(
 class GateMiddleware:
     """Lets a request pass once it is known who asks; the identity is in `request.state`.
 
-    Answers 401 without a key that works, 429 if it asks too often, 403 if the key is not for this.
-    Where no keys are required, a request without one is anyone's; one with a key is judged by it.
+    Answers 401 without a key that works, and 429 if it asks too often. Where no keys are required,
+    a request without one is anyone's; one with a key is judged by it. What a key is for is the
+    route's to ask: see `ScopedRoute`.
     """
 
     def __init__(
@@ -62,10 +61,8 @@ class GateMiddleware:
             return
         request = Request(scope)
         try:
-            _refuse_crowds(request)
             identity = await self._identity(request)
             self._refuse_if_too_often(identity)
-            identity.require(needed_scope(scope))
         except error_handlers.ANSWERED as error:
             answer = await error_handlers.answer(request, error)
             await answer(scope, receive, send)
@@ -98,16 +95,6 @@ class GateMiddleware:
         )
 
 
-def _refuse_crowds(request: Request) -> None:
-    if getattr(request.state, CROWDED, False):
-        raise ProblemError(
-            ProblemCode.UNAVAILABLE,
-            "This process has as many connections as it may, set by VNCE_MAX_CONNECTIONS; try "
-            f"again in {error_handlers.RETRY_AFTER_SECONDS} seconds.",
-            headers={"Retry-After": error_handlers.RETRY_AFTER_SECONDS, "Connection": "close"},
-        )
-
-
 def hash_key_of(settings: Settings) -> str | None:
     """Return what keys are hashed under, without which none can be told from another text.
 
@@ -120,15 +107,3 @@ def hash_key_of(settings: Settings) -> str | None:
 def is_open(path: str) -> bool:
     """Return whether anybody may ask for this path."""
     return path in OPEN_PATHS or path.startswith(f"{DOCS_FILES_PATH}/")
-
-
-def needed_scope(scope: Scope) -> vocabulary.Scope:
-    """Return what a key must be for to make this request."""
-    # By its beginning: the path's end is the router's to judge, which takes one with a line break.
-    path = route_path(scope)
-    if path.startswith("/v1/api-keys"):
-        return vocabulary.Scope.ADMIN
-    if path.startswith(("/metrics", "/v1/status")):
-        return vocabulary.Scope.METRICS
-    is_reading = scope["method"] in ("GET", "HEAD", "OPTIONS")
-    return vocabulary.Scope.READ if is_reading else vocabulary.Scope.SUBMIT

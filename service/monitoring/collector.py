@@ -19,10 +19,10 @@ from service.jobs import queue
 from service.jobs.job_counts import BEYOND, FIT_BOUNDS
 from service.jobs.queue import Queue
 from service.jobs.reaping import Reaped
-from service.jobs.records import JobState
+from service.jobs.records import FINAL
 from service.jobs.vocabulary import JobKind
-from service.monitoring import presence, readiness
-from service.monitoring.presence import Sighting
+from service.monitoring import heartbeats, readiness
+from service.monitoring.heartbeats import ProcessStatus
 from service.monitoring.readiness import BrokerState, DatabaseState
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
@@ -55,9 +55,7 @@ _ZEROS: dict[Counter, Totals] = {
     Counter.JOBS_SUBMITTED: _OF_KINDS,
     Counter.ATTEMPTS: _OF_KINDS,
     Counter.LEASES_LOST: {(outcome.name,): 0.0 for outcome in fields(Reaped)},
-    Counter.JOBS_FINISHED: {
-        (kind, state): 0.0 for kind in JobKind for state in JobState if state.is_terminal
-    },
+    Counter.JOBS_FINISHED: {(kind, state): 0.0 for kind in JobKind for state in FINAL},
 }
 
 
@@ -87,7 +85,7 @@ class DatabaseCollector(Collector):
         try:
             with self._database.snapshot() as session:
                 waiting = queue.look(session, self._settings.max_running_jobs)
-                seen = presence.sightings(session)
+                seen = heartbeats.processes(session)
                 totals = counters.totals(session)
         except SQLAlchemyError:
             return  # it went away a moment ago; the next scrape says so
@@ -139,7 +137,7 @@ def _queue(seen: Queue) -> Iterator[Family]:
     )
 
 
-def _processes(seen: list[Sighting]) -> Iterator[Family]:
+def _processes(seen: list[ProcessStatus]) -> Iterator[Family]:
     live = [process for process in seen if process.is_live]
     number = GaugeMetricFamily(
         "vnce_processes", "Workers and dispatchers that are live.", labels=["kind"]

@@ -7,10 +7,11 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.db.database import Database
+from service.http.scoped_route import MetricsRoute
 from service.monitoring.collector import DatabaseCollector
 from service.settings import Settings
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=MetricsRoute)
 
 
 def new_registry(database: Database, settings: Settings) -> CollectorRegistry:

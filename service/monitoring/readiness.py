@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.db import schema
 from service.db.database import Database
-from service.monitoring import broker, presence
+from service.monitoring import broker, heartbeats
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
 
@@ -127,7 +127,7 @@ def _look_at_database(database: Database) -> _DatabaseSeen:
         if not schema.is_current(database):
             return _DatabaseSeen(DatabaseState.NOT_MIGRATED)
         with database.snapshot() as session:
-            return _DatabaseSeen(DatabaseState.CURRENT, presence.num_live(session))
+            return _DatabaseSeen(DatabaseState.CURRENT, heartbeats.num_live(session))
     except SQLAlchemyError:
         return _DatabaseSeen(DatabaseState.UNREACHABLE)
 

@@ -10,14 +10,15 @@ from pydantic import BaseModel, Field
 
 from service.db.clock import as_datetime
 from service.http.dependencies import SettingsDep, WholeDatabaseDep
+from service.http.scoped_route import MetricsRoute
 from service.jobs import queue
 from service.jobs.queue import Queue
-from service.monitoring import presence, readiness
-from service.monitoring.presence import Sighting
+from service.monitoring import heartbeats, readiness
+from service.monitoring.heartbeats import ProcessStatus
 from service.monitoring.readiness import DatabaseState, ReadinessRead
 from service.monitoring.records import ProcessKind
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=MetricsRoute)
 
 
 class QueueRead(BaseModel):
@@ -65,7 +66,7 @@ class ProcessRead(BaseModel):
     job_id: str | None = Field(description="The job at hand, or null.")
 
     @classmethod
-    def of(cls, seen: Sighting) -> Self:
+    def of(cls, seen: ProcessStatus) -> Self:
         """Return what the API says about a process."""
         return cls(
             **asdict(seen.identity),
@@ -98,7 +99,7 @@ def get_status(database: WholeDatabaseDep, settings: SettingsDep) -> StatusRead:
         return StatusRead(version=version, readiness=ready, queue=None, processes=None)
     with database.snapshot() as session:
         waiting = queue.look(session, settings.max_running_jobs)
-        seen = presence.sightings(session)
+        seen = heartbeats.processes(session)
     return StatusRead(
         version=version,
         readiness=ready,

@@ -24,7 +24,7 @@ def send_artefact(
 
     Raises `ProblemError` if there is no such result, or no such part of it.
     """
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         job, _ = access.result_of(session, job_id)
         if needs_truth:
             access.require_truth(job)

@@ -9,6 +9,7 @@ from service.http.etag import IMMUTABLE, etag_of, json_response
 from service.http.openapi_responses import Responses, problem_responses
 from service.http.pagination import invalid_cursor
 from service.http.problems import ProblemCode
+from service.http.scoped_route import ScopedRoute
 from service.jobs import result_access as access
 from service.jobs.endpoints import JobId
 from service.results import repository
@@ -18,7 +19,7 @@ from service.results.repository import EdgeFilter
 from service.results.schemas import EdgeRuleRead, MatrixRead, RocRead
 from service.results.vocabulary import EdgeScore
 
-router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"])
+router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"], route_class=ScopedRoute)
 
 _READ = problem_responses(*access.NO_RESULT)
 _SCORED = problem_responses(*access.NO_RESULT, ProblemCode.GROUND_TRUTH_MISSING)
@@ -36,7 +37,7 @@ EdgeLimit = Annotated[int, Query(ge=1, le=10_000, description="Most pairs of a p
 @router.get("", operation_id="get_result", response_model=ResultRead, responses=_READ)
 def get_result(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Return the result's document: what came out, warnings, how it was made, its files."""
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         job, result = access.result_of(session, job_id)
         document = describe_result(job, result, repository.files(session, job_id))
     # Asked for again at each use, which costs a 304: a new release may describe it in more fields.
@@ -69,7 +70,7 @@ def list_edges(
 ) -> Response:
     """List pairs of variables, strongest first; every pair has its rank."""
     wanted = EdgeFilter(min_abs_weight=min_abs_weight, selected=selected)
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         access.estimation_of(session, job_id)
         head = repository.graph_head(session, job_id)
         # One more than asked for tells whether there is a next page.

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 
 from service.db.blobs import BlobRecord
+from service.http.root_path import address_of
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.base import STORED
@@ -144,7 +145,7 @@ def describe_result(
                 media_type=artefact.media_type,
                 size=blob.size,
                 sha256=blob.sha256,
-                address=f"/v1/jobs/{job.id}/result/files/{artefact.name}",
+                address=address_of(f"/v1/jobs/{job.id}/result/files/{artefact.name}"),
             )
             for artefact, blob in files
         ],
@@ -173,7 +174,7 @@ def describe_edge(edge: EdgeRecord, *, is_positive_definite: bool) -> EdgeRead:
 
 def links_of(job_id: str, *, has_truth: bool) -> ResultLinks:
     """Return the addresses of a result's parts."""
-    job = f"/v1/jobs/{job_id}"
+    job = address_of(f"/v1/jobs/{job_id}")
     result = f"{job}/result"
     return ResultLinks(
         job=job,

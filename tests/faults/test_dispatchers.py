@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import func, select, update
 
 from service.db.clock import now
 from service.db.identifiers import new_id
-from service.jobs.records import JobRecord, OutboxRecord
+from service.jobs.records import JobRecord
 from service.monitoring.broker import QUEUE_NAME
 from service.monitoring.records import WorkerRecord
 from tests.faults.stack import Stack
@@ -58,7 +58,9 @@ def submit_many(stack: Stack, body: Any, number: int) -> list[str]:
 
 def num_in_outbox(stack: Stack) -> int | None:
     with stack.database.snapshot() as session:
-        return session.scalar(select(func.count()).select_from(OutboxRecord))
+        return session.scalar(
+            select(func.count(JobRecord.id)).where(JobRecord.send_after.is_not(None))
+        )
 
 
 def num_messages_by_job(broker: Any) -> Counter[str]:
@@ -106,12 +108,12 @@ def test_every_lost_job_is_dealt_with_by_one_reaper(
 def lose(stack: Stack, job_ids: list[str], attempt: int) -> None:
     """Leave jobs as workers do that were killed in an attempt and whose leases have run out."""
     with stack.database.transaction() as session:
-        session.execute(delete(OutboxRecord).where(OutboxRecord.job_id.in_(job_ids)))
         session.execute(
             update(JobRecord)
             .where(JobRecord.id.in_(job_ids))
             .values(
                 state="running",
+                send_after=None,
                 attempt=attempt,
                 lease_token=new_id("lease"),
                 lease_expires_at=now() - 1,

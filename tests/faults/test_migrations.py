@@ -29,6 +29,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.faults]
 NUM_ROWS = 3
 # Columns that some revision gave another name.
 RENAMED = {"partial_correlation": "scaled_interaction"}
+# Tables whose rows some revision carried into others: of which messages, a test of its own says.
+GONE = {"outbox"}
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -119,10 +121,12 @@ def test_going_to_the_newest_revision_and_back_keeps_every_value(
             }
             for row in after[name]
         ]
-        for name in before
+        for name in before.keys() - GONE
     }
+    before = {name: before[name] for name in kept}
     assert kept == before
 
     with empty_database.transaction() as session:
         command.downgrade(schema.configuration(session.connection()), revision)
-        assert read(session.connection()) == before
+        found = read(session.connection())
+    assert {name: found[name] for name in before} == before

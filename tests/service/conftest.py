@@ -29,13 +29,13 @@ HASH_KEY = "k" * MIN_HASH_KEY_LENGTH
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[ASGIApp], int]]:
+def serve() -> Iterator[Callable[..., int]]:
     """Yield a function that serves an app on loopback as installations do; it returns the port."""
     with ExitStack() as running:
 
-        def on_loopback(app: ASGIApp) -> int:
+        def on_loopback(app: ASGIApp, settings: Settings | None = None) -> int:
             listener = running.enter_context(socket.create_server(("127.0.0.1", 0)))
-            server = uvicorn.Server(configuration(app, Settings(), graceful_seconds=1))
+            server = uvicorn.Server(configuration(app, settings or Settings(), graceful_seconds=1))
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             running.callback(thread.join, 30)

@@ -17,7 +17,7 @@ from worker.settings import WorkerSettings
     [
         ("key_secret", "hunter2"),  # too short
         ("broker_url", "amqp://user:hunter2@broker"),
-        ("silence_seconds", "hunter2"),
+        ("lease_seconds", "hunter2"),
     ],
 )
 def test_a_setting_that_cannot_be_is_named_and_not_shown(
@@ -44,7 +44,7 @@ def test_a_setting_that_cannot_be_is_named_and_not_shown(
     ],
 )
 def test_a_command_says_which_variables_are_wrong_and_ends(command: list[str]) -> None:
-    environment = {**os.environ, "VNCE_MAX_CELLS": "-5", "VNCE_SILENCE_SECONDS": "hunter2"}
+    environment = {**os.environ, "VNCE_MAX_CELLS": "-5", "VNCE_LEASE_SECONDS": "hunter2"}
     ended = subprocess.run(
         [sys.executable, "-m", *command],
         env=environment,
@@ -56,8 +56,8 @@ def test_a_command_says_which_variables_are_wrong_and_ends(command: list[str]) -
     assert ended.returncode == 1
     assert ended.stderr.splitlines() == [
         "These settings cannot be used.",
-        "VNCE_SILENCE_SECONDS: Input should be a valid number, unable to parse string as a number",
         "VNCE_MAX_CELLS: Input should be greater than 0",
+        "VNCE_LEASE_SECONDS: Input should be a valid number, unable to parse string as a number",
     ]
 
 

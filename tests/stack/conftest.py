@@ -1,7 +1,9 @@
 """The texts of docker-compose.yml and of the Dockerfiles, as Docker understands them."""
 
+import os
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +39,9 @@ def substitute(value: Any, given: Mapping[str, str]) -> Any:
     return re.sub(r"\$\{(\w+)(:-|:\?)([^}]*)\}", fill, value)
 
 
-def read_compose(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the compose file with its variables filled in."""
-    described: dict[str, Any] = substitute(yaml.safe_load(FILE.read_text()), given)
+def read_compose(given: Mapping[str, str], file: Path = FILE) -> dict[str, Any]:
+    """Return a compose file with its variables filled in."""
+    described: dict[str, Any] = substitute(yaml.safe_load(file.read_text()), given)
     for service in described["services"].values():
         if "environment" in service:
             service["environment"] = passed_on(service["environment"], given)
@@ -109,3 +111,16 @@ def dockerfiles() -> dict[str, Dockerfile]:
         f"docker/{name}.Dockerfile": Dockerfile.read(ROOT / "docker" / f"{name}.Dockerfile")
         for name in ("api", "worker")
     }
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, str]:
+    """Return where the proxy's programs are; skip where they are not installed, but not in CI."""
+    path = f"{os.environ['PATH']}:/usr/sbin"
+    found = {name: shutil.which(name, path=path) for name in ("nginx", "envsubst", "curl")}
+    missing = [name for name, file in found.items() if file is None]
+    if missing and "CI" in os.environ:
+        pytest.fail(f".ci/run should have installed {missing}")
+    if missing:
+        pytest.skip(f"the stack's proxy needs {missing} (Debian: nginx, gettext-base, curl)")
+    return {name: file for name, file in found.items() if file is not None}

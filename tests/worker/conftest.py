@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,10 @@ from sqlalchemy.orm import Session
 from service.datasets import repository as datasets
 from service.datasets.stored_table import to_parquet
 from service.datasets.vocabulary import DatasetFormat
+from service.db.clock import now
 from service.db.database import Database
 from service.db.identifiers import new_id
 from service.db.tenant_names import DEFAULT_TENANT
-from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationSpec
 from tests.waiting import wait_for
@@ -49,7 +50,7 @@ class DatabaseThatLeaves(Database):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        # Shared with the doors that `of` narrows.
+        # Shared with the handles that `of` narrows.
         self.server = Server()
 
     @contextmanager
@@ -63,7 +64,7 @@ class DatabaseThatLeaves(Database):
 
 @pytest.fixture
 def leaving_database(sqlite_url: str) -> Iterator[DatabaseThatLeaves]:
-    """Yield a second door to the same database, which can be closed."""
+    """Yield a second handle to the same database, which can be made to refuse."""
     database = DatabaseThatLeaves(sqlite_url)
     yield database
     database.dispose()
@@ -71,7 +72,8 @@ def leaving_database(sqlite_url: str) -> Iterator[DatabaseThatLeaves]:
 
 @pytest.fixture
 def add_job(database: Database) -> Callable[..., str]:
-    """Return a function that stores a queued job and its message, and returns the job's id."""
+    """Return a function that stores a queued job, to be sent, and returns the job's id."""
+    numbers = count()
 
     def add(dataset_id: str | None = None, variables: tuple[str, ...] = ("a", "b")) -> str:
         request = EstimationSpec(dataset_id=dataset_id or "none", variables=list(variables), seed=1)
@@ -84,11 +86,11 @@ def add_job(database: Database) -> Callable[..., str]:
             ground_truth=None,
             tag=None,
             max_attempts=3,
+            # SQLite's clock counts milliseconds, in which several are made.
+            woken_at=now() + 1e-6 * next(numbers),
         )
         with database.transaction() as session:
             session.add(job)
-            session.flush()
-            outbox.wake(session, [job.id])
         return job.id
 
     return add

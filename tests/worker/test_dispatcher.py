@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from service.db import counters
 from service.db.clock import now
@@ -16,12 +16,13 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.db.tenant_names import DEFAULT_TENANT, NOBODY
 from service.jobs import checkpoints, leases, removal
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
-from service.monitoring import presence
+from service.monitoring import heartbeats
 from service.monitoring.broker import QUEUE_NAME
-from service.monitoring.presence import Identity
+from service.monitoring.heartbeats import Identity
 from service.monitoring.records import ProcessKind, WorkerRecord
+from tests.service.jobs.messages import to_be_sent
 from tests.waiting import PATIENCE_SECONDS, wait_for
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
 from worker.queue.celery_app import create_celery
@@ -42,7 +43,7 @@ def dispatcher(
     settings = WorkerSettings(
         broker_url=valkey_server.url, resend_seconds=0.001, outbox_seconds=0.01, reaper_seconds=0.05
     )
-    # The door to the rows of all tenants.
+    # The handle on the rows of all tenants.
     whole = Database(database.engine.url.render_as_string(hide_password=False))
     with closing(create_celery(settings)) as app:
         yield Dispatcher(whole, app, settings)
@@ -56,9 +57,8 @@ def queued_job_ids(valkey_server: Any) -> list[str]:
     return [json.loads(b64decode(message["body"]))[0][0] for message in reversed(messages)]
 
 
-def outbox_size(database: Database) -> int | None:
-    with database.snapshot() as session:
-        return session.scalar(select(func.count()).select_from(OutboxRecord))
+def outbox_size(database: Database) -> int:
+    return len(to_be_sent(database))
 
 
 def test_every_message_is_sent_once_and_in_order(
@@ -212,12 +212,12 @@ def test_a_round_forgets_processes_that_were_lost_long_ago(
 ) -> None:
     lost = Identity("process_1", ProcessKind.WORKER, host="", pid=1, version="")
     with database.transaction() as session:
-        presence.beat(session, lost, memory_bytes=None, job_id=None)
-        long_ago = now() - 2 * presence.FORGET_SECONDS
+        heartbeats.beat(session, lost, memory_bytes=None, job_id=None)
+        long_ago = now() - 2 * heartbeats.FORGET_SECONDS
         session.execute(update(WorkerRecord).values(heartbeat_at=long_ago))
     dispatcher.tidy()
     with database.snapshot() as session:
-        assert presence.sightings(session) == []
+        assert heartbeats.processes(session) == []
 
 
 def test_a_round_removes_checkpoints_of_jobs_that_have_ended(
@@ -284,7 +284,7 @@ def test_it_is_told_that_workers_refuse_what_this_dispatcher_sends(
     for _ in range(5):
         dispatcher.tell_refusals()
     [record] = caplog.records
-    assert "no place for 1 jobs" in record.message
+    assert "no slot for 1 jobs" in record.message
     assert "VNCE_MAX_RUNNING_JOBS" in record.message
     assert record.message.endswith("is not set here")
 

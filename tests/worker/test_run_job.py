@@ -12,13 +12,14 @@ from sqlalchemy import event, func, select
 from service.datasets.records import DatasetRecord
 from service.db.database import Database
 from service.http.problems import ProblemCode, problem_document
-from service.jobs import leases, outbox
+from service.jobs import leases
 from service.jobs import repository as jobs
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.simulation import SimulationSpec
 from service.results.outcome import Artefact, Outcome
+from tests.service.jobs.messages import send, to_be_sent
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.failures import FitCancelledError, JobFailedError
@@ -202,7 +203,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
         token = read_job(job_id).lease_token
         assert token is not None
         with database.transaction() as session:
-            assert leases.release(session, job_id, token)
+            assert leases.requeue(session, job_id, token, attempt_counts=False)
             assert leases.claim(session, job_id, lease_seconds=30)
         return outcome
 
@@ -215,13 +216,11 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
 def test_a_worker_that_shuts_down_gives_the_attempt_back_and_wakes_another(
     run: Run, database: Database, job_id: str, read_job: ReadJob
 ) -> None:
-    with database.transaction() as session:
-        outbox.sent(session, [message.id for message in outbox.pending(session, 10)])
+    assert send(database) == [job_id]
     run(estimate=until_stopped, is_shutting_down=lambda: True)
     job = read_job(job_id)
     assert (job.state, job.attempt) == ("queued", 0)
-    with database.snapshot() as session:
-        assert [message.job_id for message in outbox.pending(session, 10)] == [job_id]
+    assert to_be_sent(database) == [job_id]
 
 
 def test_a_result_that_cannot_be_stored_fails_the_job_and_leaves_nothing_of_it(
@@ -287,20 +286,20 @@ def test_a_worker_reads_and_writes_as_the_tenant_whose_job_it_is(
 ) -> None:
     job_id = add_job()
     spec = SimulationSpec(graph="ring", n_variables=3, n_rows=10, seed=1, name="ring")
-    # The door of workers, to the rows of all tenants.
+    # The handle of workers, to the rows of all tenants.
     whole = Database(database.engine.url.render_as_string(hide_password=False))
     with whole.transaction() as session:
         job = session.get_one(JobRecord, job_id)
         job.tenant, job.kind, job.spec = "lab", "simulation", spec.model_dump(mode="json")
-    doors: list[str | None] = []
+    tenants: list[str | None] = []
 
-    def load(door: Database, claim: Claim, settings: WorkerSettings) -> Work:
-        doors.append(door.tenant)
-        return load_work(door, claim, settings)
+    def load(handle: Database, claim: Claim, settings: WorkerSettings) -> Work:
+        tenants.append(handle.tenant)
+        return load_work(handle, claim, settings)
 
     run_job(job_id, whole, WorkerSettings(), load=load)
     with whole.snapshot() as session:
         assert session.get_one(JobRecord, job_id).state == JobState.SUCCEEDED
         assert session.scalars(select(DatasetRecord.tenant)).all() == ["lab"]
-    assert doors == ["lab"]
+    assert tenants == ["lab"]
     whole.dispose()

@@ -13,7 +13,7 @@ import sys
 import uvicorn
 
 from service.app import create_app_from_environment
-from service.http.serving import allow_open_files, configuration
+from service.http.serving import configuration
 from service.settings import Authentication, Settings
 from worker.embedded.origin_guard import guard_origin
 
@@ -28,7 +28,6 @@ def main() -> None:
     settings: Settings = app.state.settings
     if settings.authentication is Authentication.NONE:
         guard_origin(app)
-    allow_open_files(settings)
     config = configuration(app, settings, graceful_seconds=SHUTDOWN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.http.problems import ProblemCode, problem_document
-from service.jobs.family import PARTS_SHARE
+from service.jobs.job_parts import PARTS_SHARE
 from service.jobs.specs.base import planned
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.results.experiment_result import (

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from service.db import blobs
 from service.http.problems import Problem
-from service.jobs import family
+from service.jobs import job_parts
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, ResultRecord
 from service.results.experiment_result import ExperimentPartResult, PartFailureRead
@@ -31,7 +31,7 @@ def load_parts(session: Session, parent_id: str) -> FinishedParts:
     rows: list[Row] = []
     results = []
     failures = []
-    parts = family.parts_of(session, parent_id)
+    parts = job_parts.parts_of(session, parent_id)
     for part in parts:
         stored = session.get(ResultRecord, part.id)
         if stored is None:

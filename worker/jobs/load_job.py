@@ -43,7 +43,7 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
 
     Raises `JobFailedError` where something that it needs has been deleted.
     """
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         match claim.spec:
             case EstimationSpec() as spec:
                 return partial(estimate, load_request(session, claim, spec))

@@ -85,13 +85,13 @@ def _record_stop(session: Session, claim: Claim, reason: StopReason) -> bool:
         case StopReason.TIME_LIMIT:
             return leases.fail(session, job_id, token, _ran_too_long(claim))
         case StopReason.SHUTDOWN:
-            return leases.release(session, job_id, token)
+            return leases.requeue(session, job_id, token, attempt_counts=False)
         case StopReason.LEASE_LOST:
             return False
         case StopReason.OUT_OF_MEMORY:
             # Its process or its machine may have been short of memory for reasons not its own.
             if claim.attempt < claim.max_attempts:
-                return leases.retry(session, job_id, token)
+                return leases.requeue(session, job_id, token, attempt_counts=True)
             return leases.fail(session, job_id, token, _out_of_memory(claim))
         case _:
             assert_never(reason)

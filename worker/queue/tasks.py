@@ -8,7 +8,7 @@ from celery import Celery, signals
 from service import logs
 from service.db.database import Database
 from service.monitoring.records import ProcessKind
-from worker.processes.presence import Presence
+from worker.processes.process_heartbeat import ProcessHeartbeat
 from worker.processes.pulse import Pulse
 from worker.processes.shutdown import ShutdownFlag
 from worker.queue.celery_app import TASK_NAME
@@ -31,19 +31,19 @@ def register(app: Celery, settings: WorkerSettings, pulse: Pulse) -> None:
         return Database(settings.database_url)
 
     @cache
-    def presence() -> Presence:
-        return Presence(database(), ProcessKind.WORKER, pulse)
+    def heartbeat() -> ProcessHeartbeat:
+        return ProcessHeartbeat(database(), ProcessKind.WORKER, pulse)
 
     def on_process_start(**kwargs: Any) -> None:
-        presence().start()
+        heartbeat().start()
 
     def on_process_end(**kwargs: Any) -> None:
-        presence().stop()
+        heartbeat().stop()
 
     signals.worker_process_init.connect(on_process_start, weak=False)
     signals.worker_process_shutdown.connect(on_process_end, weak=False)
 
     @app.task(name=TASK_NAME)
     def run(job_id: str) -> None:
-        with logs.bound(job_id=job_id), presence().at_work_on(job_id):
+        with logs.bound(job_id=job_id), heartbeat().at_work_on(job_id):
             run_job(job_id, database(), settings, is_shutting_down=shutdown.is_set)

@@ -239,7 +239,7 @@ def test_a_data_set_stays_while_jobs_refer_to_it(client, settings):
     database.dispose()
     answer = client.delete(f"/v1/datasets/{dataset['id']}")
     assert (answer.status_code, answer.json()["code"]) == (409, "dataset-in-use")
-    assert "2 jobs refer" in answer.json()["detail"]
+    assert f"/v1/jobs?dataset_id={dataset['id']}" in answer.json()["detail"]
     assert client.get(f"/v1/datasets/{dataset['id']}").status_code == 200
 
 

@@ -78,7 +78,7 @@ def test_a_snapshot_refuses_to_change_anything(database: Database) -> None:
         session.execute(update(BlobRecord).values(size=1))
 
     for write in (add, change):
-        for reading in (database.snapshot(), database.moment()):
+        for reading in (database.snapshot(), database.repeatable_read()):
             with reading as session, pytest.raises(TypeError, match="is for reading"):
                 write(session)
     assert blob_ids(database) == []
@@ -86,7 +86,7 @@ def test_a_snapshot_refuses_to_change_anything(database: Database) -> None:
 
 def test_queries_of_a_moment_see_nothing_of_what_is_stored_between_them(database: Database) -> None:
     add_blob(database, "one")
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         assert session.scalars(select(BlobRecord.id)).all() == ["one"]
         add_blob(database, "two")
         assert session.scalars(select(BlobRecord.id)).all() == ["one"]

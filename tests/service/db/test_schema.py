@@ -1,13 +1,16 @@
 """Migrations lead to exactly the tables that the code declares."""
 
 import hashlib
+from typing import Any
 
 import pytest
 from alembic import command
-from sqlalchemy import inspect, select, text
+from sqlalchemy import JSON, column, insert, inspect, select, table, text
+from sqlalchemy.orm import Session
 
 from service.db import blobs, schema
 from service.db.database import Database
+from service.jobs import outbox
 from service.jobs.records import IdempotencyRecord, JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results import repository as results
@@ -59,15 +62,28 @@ def migrate(database: Database, revision: str) -> None:
         go(schema.configuration(session.connection()), revision)
 
 
+# What every revision knows of jobs.
+JOBS = table(
+    "jobs",
+    *map(column, ("id", "kind", "state", "created_at", "woken_at", "attempt", "max_attempts")),
+    column("spec", JSON),
+)
+OUTBOX = table("outbox", *map(column, ("id", "job_id", "created_at")))
+
+
+def add_old_job(session: Session, job_id: str, spec: dict[str, Any], state: str = "queued") -> None:
+    values = {"kind": "estimation", "state": state, "spec": spec, "attempt": 1, "max_attempts": 3}
+    session.execute(insert(JOBS).values(id=job_id, created_at=1.0, woken_at=1.0, **values))
+
+
+def specs_of(session: Session) -> dict[str, dict[str, Any]]:
+    return {row.id: row.spec for row in session.execute(select(JOBS.c.id, JOBS.c.spec))}
+
+
 def test_migrations_back_and_forth_keep_every_row(database: Database) -> None:
     migrate(database, "0001")
     with database.transaction() as session:
-        session.execute(
-            text(
-                "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
-                " max_attempts) VALUES ('job_1', 'estimation', 'succeeded', '{}', 1, 1, 1, 3)"
-            )
-        )
+        add_old_job(session, "job_1", {}, "succeeded")
         session.execute(
             text(
                 "INSERT INTO results (job_id, created_at, document, sha256)"
@@ -87,19 +103,12 @@ def test_stored_networks_have_no_limit_of_observed_cells_and_mixtures_no_such_fi
     migrate(database, "0008")
     with database.transaction() as session:
         for job_id, model in (("job_1", "gaussian"), ("job_2", "mixture")):
-            session.execute(
-                text(
-                    "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
-                    " max_attempts, tenant) VALUES"
-                    f" ('{job_id}', 'estimation', 'succeeded',"
-                    f' \'{{"model": {{"kind": "{model}"}}}}\', 1, 1, 1, 3, \'default\')'
-                ).execution_options(no_parameters=True)
-            )
+            add_old_job(session, job_id, {"model": {"kind": model}}, "succeeded")
     for revision in ("head", "0008", "head"):
         migrate(database, revision)
         with database.snapshot() as session:
-            specs = session.scalars(select(JobRecord.spec).order_by(JobRecord.id)).all()
-        limits = [spec.get("min_observed") for spec in specs]
+            specs = specs_of(session)
+        limits = [specs[job_id].get("min_observed") for job_id in ("job_1", "job_2")]
         assert limits == [1 if revision == "head" else None, None]
 
 
@@ -115,11 +124,11 @@ def test_stored_networks_lose_the_choice_of_a_definite_k_and_keep_their_kind_of_
     }
     with database.transaction() as session:
         for job_id, spec in specs.items():
-            session.add(JobRecord(id=job_id, kind="estimation", spec=spec, max_attempts=3))
+            add_old_job(session, job_id, spec)
     for revision in ("head", "0010", "head"):
         migrate(database, revision)
         with database.snapshot() as session:
-            stored = {job.id: job.spec for job in session.scalars(select(JobRecord))}
+            stored = specs_of(session)
         # What it was is not known any more; "warn" is what it would have been without a word.
         definite = {} if revision == "head" else {"positive_definite": "warn"}
         estimator = {"kind": "vnce", "penalty_kind": "adaptive", **definite}
@@ -136,8 +145,8 @@ def test_an_open_kind_of_penalty_is_adaptive_to_earlier_releases(database: Datab
         session.add(ResultRecord(job_id="job_1", document=document, sha256="00"))
     migrate(database, "0010")
     with database.snapshot() as session:
-        [job] = session.scalars(select(JobRecord))
-        assert job.spec["estimator"]["penalty_kind"] == "adaptive"
+        [spec] = specs_of(session).values()
+        assert spec["estimator"]["penalty_kind"] == "adaptive"
         [result] = session.scalars(select(ResultRecord))
         penalty = result.document["penalty"]
     assert penalty["kind"] == "adaptive"
@@ -151,12 +160,7 @@ def test_a_document_that_a_migration_changes_has_the_hash_that_its_writer_would_
     migrate(database, "0002")
     penalty = '{"kind": "ridge", "strength": 0.3, "path": []}'
     with database.transaction() as session:
-        session.execute(
-            text(
-                "INSERT INTO jobs (id, kind, state, spec, created_at, woken_at, attempt,"
-                " max_attempts) VALUES ('job_1', 'estimation', 'succeeded', '{}', 1, 1, 1, 3)"
-            )
-        )
+        add_old_job(session, "job_1", {}, "succeeded")
         session.execute(
             text(
                 "INSERT INTO results (job_id, created_at, document, sha256)"
@@ -180,7 +184,7 @@ def test_what_ranks_pairs_gets_its_name_in_documents_curves_and_files(
     migrate(database, "0008")
     scores = [{"score": "abs_precision"}, {"score": "abs_partial_correlation", "auc": 0.5}]
     with database.transaction() as session:
-        session.add(JobRecord(id="job_1", kind="estimation", spec={}, max_attempts=3))
+        add_old_job(session, "job_1", {})
         session.add(ResultRecord(job_id="job_1", document={"scores": scores}, sha256="00"))
         blob = blobs.store(session, b'{"score":"abs_partial_correlation","auc":0.5}')
         session.flush()
@@ -234,3 +238,38 @@ def test_going_back_before_tenants_keeps_their_jobs_and_the_newer_of_equal_idemp
     database.dispose()
     assert jobs == [("job_lab-a", "default"), ("job_lab-b", "default")]
     assert keys == [("default", "job_lab-a")]
+
+
+def test_messages_that_wait_to_be_sent_are_carried_into_the_rows_of_their_jobs_and_back(
+    database: Database,
+) -> None:
+    migrate(database, "0011")
+    states = {"job_late": "queued", "job_early": "queued", "job_sent": "queued"}
+    states |= {"job_parent": "running", "job_held": "running", "job_ended": "succeeded"}
+    with database.transaction() as session:
+        for job_id, state in states.items():
+            add_old_job(session, job_id, {}, state)
+        session.execute(text("UPDATE jobs SET is_split = true WHERE id = 'job_parent'"))
+        session.execute(text("UPDATE jobs SET lease_token = 'lease' WHERE id = 'job_held'"))
+        session.execute(text("UPDATE jobs SET woken_at = 2 WHERE id = 'job_early'"))
+        session.execute(text("UPDATE jobs SET woken_at = 3 WHERE id <> 'job_early'"))
+        messages = {"job_early": 2.5, "job_late": 3.5, "job_parent": 4.0}
+        useless = {"job_held": 1.0, "job_ended": 1.0}
+        for job_id, created_at in (messages | useless).items():
+            session.execute(insert(OUTBOX).values(job_id=job_id, created_at=created_at))
+    migrate(database, "head")
+    with database.snapshot() as session:
+        jobs = {job.id: job for job in session.scalars(select(JobRecord))}
+    assert {job_id: job.send_after for job_id, job in jobs.items() if job.send_after} == messages
+    assert {job_id for job_id, job in jobs.items() if job.sent_at == 3} == {"job_sent"}
+    migrate(database, "0011")
+    with database.snapshot() as session:
+        rows = session.execute(select(OUTBOX.c.job_id, OUTBOX.c.created_at).order_by(OUTBOX.c.id))
+        assert [(row.job_id, row.created_at) for row in rows] == [
+            ("job_early", 2.5),
+            ("job_late", 3.5),
+            ("job_parent", 4.0),
+        ]
+    migrate(database, "head")
+    with database.transaction() as session:
+        assert outbox.reserve(session, 10).job_ids == ["job_early", "job_late", "job_parent"]

@@ -14,10 +14,10 @@ def job(job_id: str, **columns: object) -> JobRecord:
 
 @pytest.fixture
 def tenants(database: Database) -> tuple[Database, Database]:
-    """Return the doors of two tenants, each with a job."""
+    """Return the handles of two tenants, each with a job."""
     ours, theirs = database.of("ours"), database.of("theirs")
-    for door, job_id in ((ours, "job_ours"), (theirs, "job_theirs")):
-        with door.transaction() as session:
+    for handle, job_id in ((ours, "job_ours"), (theirs, "job_theirs")):
+        with handle.transaction() as session:
             session.add(job(job_id))
     return ours, theirs
 

@@ -52,7 +52,7 @@ def bodies_of(answer: ASGIApp, at_first: Callable[[], None]) -> list[Message]:
 
 def test_a_large_blob_is_sent_chunk_by_chunk(database: Database) -> None:
     blob = add_blob(database, 2 * CHUNK + 7)
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         answer = send_blob(session, database, blob, "text/csv", {"ETag": "x"})
     sent = bodies_of(answer, lambda: None)
     assert [len(message["body"]) for message in sent] == [CHUNK, CHUNK, 7, 0]
@@ -62,7 +62,7 @@ def test_a_large_blob_is_sent_chunk_by_chunk(database: Database) -> None:
 
 def test_a_small_blob_is_sent_whole_though_it_is_deleted_meanwhile(database: Database) -> None:
     blob = add_blob(database, CHUNK)
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         answer = send_blob(session, database, blob, "text/csv", {})
     delete(database, blob)
     assert answer.body == b"x" * CHUNK
@@ -72,7 +72,7 @@ def test_a_download_that_is_deleted_meanwhile_ends_early(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     blob = add_blob(database, 3 * CHUNK)
-    with database.moment() as session:
+    with database.repeatable_read() as session:
         answer = send_blob(session, database, blob, "text/csv", {})
     sent = bodies_of(answer, lambda: delete(database, blob))
     assert [message["more_body"] for message in sent] == [True]

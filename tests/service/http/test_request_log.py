@@ -1,9 +1,11 @@
 """One line a request, by the route's template; none for probes that are well."""
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -30,8 +32,29 @@ def test_a_request_is_one_line_with_template_status_and_time(
     assert (line.method, line.route, line.status) == ("GET", "/v1/jobs/{job_id}", 422)
     assert (refused.route, refused.status) == ("unknown", 401)
     assert line.milliseconds > 0
+    assert line.client == "testclient"
     assert "hunter2" not in str([vars(line), vars(refused)])
     assert not hasattr(line, "key_id")
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("trusted", "told"),
+    [
+        ("127.0.0.1", "192.0.2.7"),
+        ("192.0.2.0/24, 127.0.0.0/8", "192.0.2.7"),
+        ("192.0.2.1", "127.0.0.1"),
+    ],
+)
+def test_who_asks_is_told_by_a_trusted_proxy_only(
+    serve: Callable[..., int], settings: Settings, lines: Lines, trusted: str, told: str
+) -> None:
+    port = serve(create_app(settings), settings.model_copy(update={"trusted_proxies": trusted}))
+    headers = {"X-Forwarded-For": "192.0.2.7", "X-Forwarded-Proto": "https"}
+    httpx.get(f"http://127.0.0.1:{port}/v1/jobs", headers=headers, trust_env=False)
+    while not lines():  # it comes after the answer
+        time.sleep(0.01)
+    assert [line.client for line in lines()] == [told]
 
 
 def test_head_and_unknown_paths_have_their_lines(client: TestClient, lines: Lines) -> None:

@@ -49,7 +49,7 @@ def test_what_an_endpoint_says_of_caching_stays(client: TestClient) -> None:
 def test_the_documentation_runs_on_files_of_our_own_alone(
     settings: Settings, root_path: str
 ) -> None:
-    client = TestClient(create_app(settings), root_path=root_path)
+    client = TestClient(create_app(settings.model_copy(update={"root_path": root_path})))
     page = client.get(f"{root_path}/docs")
     assert "script-src 'self' 'unsafe-inline'" in page.headers["content-security-policy"]
     addresses = re.findall(r"(?:href|src)=\"([^\"]+)\"", page.text)

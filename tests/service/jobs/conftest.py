@@ -1,13 +1,14 @@
 """Jobs in a database of either kind."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
 
+from service.db.clock import now
 from service.db.database import Database
 from service.db.identifiers import new_id
-from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationSpec
 
@@ -24,15 +25,16 @@ def spec() -> dict[str, Any]:
 
 @pytest.fixture
 def add_job(database: Database, spec: dict[str, Any]) -> AddJob:
-    """Return a function that stores a queued job with its message and returns the job's id."""
+    """Return a function that stores a queued job, to be sent, and returns the job's id."""
+    numbers = count()
 
     def add(**columns: Any) -> str:
         values = {"id": new_id("job"), "kind": "estimation", "spec": spec, "max_attempts": 3}
-        job = JobRecord(**{**values, **columns})
+        # SQLite's clock counts milliseconds, in which several are made.
+        woken_at = now() + 1e-6 * next(numbers)
+        job = JobRecord(**{**values, "woken_at": woken_at, **columns})
         with database.transaction() as session:
             session.add(job)
-            session.flush()
-            outbox.wake(session, [job.id])
         return job.id
 
     return add

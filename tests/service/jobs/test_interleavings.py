@@ -12,15 +12,16 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from sqlalchemy import func, select, update
+from sqlalchemy import update
 
 from service.db.clock import now
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.problems import ProblemCode, problem_document
-from service.jobs import leases, reaping, repository
+from service.jobs import leases, outbox, reaping, repository
 from service.jobs.leases import Claim, Progress
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.outbox import Batch
+from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.estimation import EstimationSpec
 from tests.tables import METADATA
 
@@ -41,12 +42,11 @@ class JobMachine(RuleBasedStateMachine):
         METADATA.create_all(self.database.engine)
         with self.database.transaction() as session:
             session.add(JobRecord(id=JOB, kind="estimation", spec=SPEC, max_attempts=3))
-            session.flush()
-            session.add(OutboxRecord(job_id=JOB))
         self.holder: Claim | None = None
         self.num_attempts = 0
         self.cancellation_promised = False
         self.ended_as: JobState | None = None
+        self.batch: Batch | None = None
 
     def teardown(self) -> None:
         self.database.dispose()
@@ -130,7 +130,7 @@ class JobMachine(RuleBasedStateMachine):
         if worker is None:
             return
         with self.database.transaction() as session:
-            released = leases.release(session, JOB, worker.token)
+            released = leases.requeue(session, JOB, worker.token, attempt_counts=False)
         assert released == (worker == self.holder)
         if released:
             self.holder = None
@@ -158,11 +158,32 @@ class JobMachine(RuleBasedStateMachine):
         assert (job.finished_at is not None) == (self.ended_as is not None)
         assert (job.error is not None) == (self.ended_as is JobState.FAILED)
 
+    @rule()
+    def a_dispatcher_reserves_messages(self) -> None:
+        with self.database.transaction() as session:
+            self.batch = outbox.reserve(session, 10)
+
+    @precondition(lambda self: self.batch is not None)
+    @rule(num_sent=st.integers(0, 1))
+    def the_dispatcher_has_tried_to_send_them(self, num_sent: int) -> None:
+        with self.database.transaction() as session:
+            outbox.settle(session, self.batch, num_sent)
+        self.batch = None
+
+    @precondition(lambda self: self.job().send_after is not None)
+    @rule()
+    def time_passes(self) -> None:
+        with self.database.transaction() as session:
+            long_after = JobRecord.send_after - outbox.RESERVATION_SECONDS
+            session.execute(update(JobRecord).values(send_after=long_after))
+
     @invariant()
-    def waiting_job_has_a_message(self) -> None:
-        if self.job().state == JobState.QUEUED:
-            with self.database.snapshot() as session:
-                assert session.scalar(select(func.count(OutboxRecord.id))) > 0
+    def a_job_has_a_message_to_be_sent_only_while_it_waits_and_was_sent_one_otherwise(self) -> None:
+        job = self.job()
+        if job.state != JobState.QUEUED:
+            assert job.send_after is None
+        elif job.send_after is None:
+            assert job.sent_at is not None
 
 
 TestInterleavings = JobMachine.TestCase

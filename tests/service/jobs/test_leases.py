@@ -3,15 +3,18 @@
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from service.db.database import Database
 from service.http.problems import Problem, ProblemCode, problem_document
-from service.jobs import leases, outbox, repository
+from service.jobs import leases, repository
 from service.jobs.leases import Claim, Progress
 from service.jobs.records import JobRecord, JobState
+from tests.service.jobs.messages import to_be_sent
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]
@@ -19,6 +22,15 @@ LEASE = 30.0
 # A lease that has run out when it is given.
 RUN_OUT = -1.0
 PROGRESS = Progress(stage="fit", fraction=0.5, iteration=3, objective=-1.5)
+PROBLEM = problem_document(ProblemCode.NON_FINITE_OBJECTIVE, "It became infinite.")
+release = partial(leases.requeue, attempt_counts=False)
+ENDINGS: dict[str, Callable[[Session, str, str], bool]] = {
+    "succeed": leases.succeed,
+    "fail": lambda session, job_id, token: leases.fail(session, job_id, token, PROBLEM),
+    "cancel": leases.cancel,
+    "release": release,
+    "retry": partial(leases.requeue, attempt_counts=True),
+}
 
 
 def claim(database: Database, job_id: str, lease_seconds: float = LEASE) -> Claim | None:
@@ -35,11 +47,6 @@ def claimed(database: Database, job_id: str, lease_seconds: float = LEASE) -> Cl
 def request_cancellation(database: Database, job_id: str) -> None:
     with database.transaction() as session:
         assert repository.request_cancellation(session, job_id)
-
-
-@pytest.fixture
-def problem() -> Problem:
-    return problem_document(ProblemCode.NON_FINITE_OBJECTIVE, "It became infinite.")
 
 
 def test_claim_hands_over_what_the_job_asks_for(database: Database, add_job: AddJob) -> None:
@@ -197,15 +204,13 @@ def test_success_after_a_cancellation_was_promised_is_a_cancellation(
     assert read_job(taken.job_id).state == JobState.CANCELLED
 
 
-def test_failure_keeps_its_reason(
-    database: Database, add_job: AddJob, read_job: ReadJob, problem: Problem
-) -> None:
+def test_failure_keeps_its_reason(database: Database, add_job: AddJob, read_job: ReadJob) -> None:
     taken = claimed(database, add_job())
     with database.transaction() as session:
-        assert leases.fail(session, taken.job_id, taken.token, problem)
+        assert leases.fail(session, taken.job_id, taken.token, PROBLEM)
     job = read_job(taken.job_id)
     assert job.state == JobState.FAILED
-    assert Problem.model_validate(job.error) == problem
+    assert Problem.model_validate(job.error) == PROBLEM
 
 
 def test_cancelled_by_its_worker(database: Database, add_job: AddJob, read_job: ReadJob) -> None:
@@ -215,16 +220,15 @@ def test_cancelled_by_its_worker(database: Database, add_job: AddJob, read_job: 
     assert read_job(taken.job_id).state == JobState.CANCELLED
 
 
-@pytest.mark.parametrize("ending", ["succeed", "fail", "cancel", "release"])
+@pytest.mark.parametrize("ending", ["succeed", "fail", "cancel", "release", "retry"])
 def test_late_end_of_a_lost_lease_changes_nothing(
-    database: Database, add_job: AddJob, read_job: ReadJob, problem: Problem, ending: str
+    database: Database, add_job: AddJob, read_job: ReadJob, ending: str
 ) -> None:
     job_id = add_job()
     lost = claimed(database, job_id, RUN_OUT)
     holder = claimed(database, job_id)
-    arguments = [problem] if ending == "fail" else []
     with database.transaction() as session:
-        assert not getattr(leases, ending)(session, job_id, lost.token, *arguments)
+        assert not ENDINGS[ending](session, job_id, lost.token)
     job = read_job(job_id)
     assert (job.state, job.attempt, job.lease_token) == (JobState.RUNNING, 2, holder.token)
 
@@ -242,7 +246,7 @@ def test_final_state_is_final(
     with database.transaction() as session:
         assert not leases.succeed(session, taken.job_id, taken.token)
         assert not leases.cancel(session, taken.job_id, taken.token)
-        assert not leases.release(session, taken.job_id, taken.token)
+        assert not release(session, taken.job_id, taken.token)
         assert not leases.heartbeat(session, taken.job_id, taken.token, LEASE, None).owned
         assert not repository.request_cancellation(session, taken.job_id)
         assert leases.claim(session, taken.job_id, LEASE) is None
@@ -255,9 +259,8 @@ def test_release_gives_the_attempt_back_and_wakes_another_worker(
     taken = claimed(database, add_job())
     with database.transaction() as session:
         leases.heartbeat(session, taken.job_id, taken.token, LEASE, PROGRESS)
-        outbox.sent(session, [message.id for message in outbox.pending(session, 10)])
-        assert leases.release(session, taken.job_id, taken.token)
-        assert [message.job_id for message in outbox.pending(session, 10)] == [taken.job_id]
+        assert release(session, taken.job_id, taken.token)
+    assert to_be_sent(database) == [taken.job_id]
     job = read_job(taken.job_id)
     assert (job.state, job.attempt) == (JobState.QUEUED, 0)
     assert (job.progress, job.progress_at) == (None, None)
@@ -269,7 +272,30 @@ def test_release_of_a_job_to_be_cancelled_cancels_it(
     taken = claimed(database, add_job())
     request_cancellation(database, taken.job_id)
     with database.transaction() as session:
-        assert leases.release(session, taken.job_id, taken.token)
+        assert release(session, taken.job_id, taken.token)
     job = read_job(taken.job_id)
     assert job.state == JobState.CANCELLED
     assert job.finished_at is not None
+
+
+def test_an_attempt_that_counts_is_not_given_back(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    taken = claimed(database, add_job())
+    with database.transaction() as session:
+        assert leases.requeue(session, taken.job_id, taken.token, attempt_counts=True)
+    job = read_job(taken.job_id)
+    assert (job.state, job.attempt) == (JobState.QUEUED, 1)
+    assert to_be_sent(database) == [taken.job_id]
+
+
+def test_a_cancelled_job_keeps_how_far_it_came(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    taken = claimed(database, add_job())
+    with database.transaction() as session:
+        leases.heartbeat(session, taken.job_id, taken.token, LEASE, PROGRESS)
+    request_cancellation(database, taken.job_id)
+    with database.transaction() as session:
+        assert release(session, taken.job_id, taken.token)
+    assert read_job(taken.job_id).progress == PROGRESS.as_document()

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,12 +19,13 @@ from service.db.blobs import BlobRecord
 from service.db.clock import now
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemError, problem_document
-from service.jobs import family, leases, lifecycle, outbox, reaping
+from service.jobs import job_parts, leases, lifecycle, reaping
 from service.jobs.records import JobRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
 from service.results.outcome import Artefact, Outcome
+from tests.service.jobs.messages import send
 from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = [
@@ -72,7 +74,7 @@ def tokens(database: Database, parent_id: str) -> dict[str, str]:
         claim = leases.claim(session, parent_id, 60)
         assert claim is not None
         assert leases.split(session, parent_id, claim.token, PARTS)
-        parts = family.parts_of(session, parent_id)
+        parts = job_parts.parts_of(session, parent_id)
         claims = [leases.claim(session, part.id, 60) for part in parts]
     return {claim.job_id: claim.token for claim in claims if claim is not None}
 
@@ -132,7 +134,7 @@ OPERATIONS: dict[str, Callable[[Session, str, str], object]] = {
     "succeed": leases.succeed,
     "fail": lambda session, job_id, token: leases.fail(session, job_id, token, GONE),
     "cancel": leases.cancel,
-    "release": leases.release,
+    "requeue": partial(leases.requeue, attempt_counts=False),
     "request its cancellation": lambda session, job_id, _: lifecycle.request_cancellation(
         session, job_id
     ),
@@ -173,9 +175,9 @@ def test_a_reaper_waits_for_no_job_that_is_held_nor_takes_the_parts_of_one(
             return sorted(reaping.requeue_expired(session).requeued)
 
     def wake() -> list[str]:
+        # Messages that wait to be sent keep the jobs from being woken.
+        send(database)
         with database.transaction() as session:
-            # Messages that wait to be sent keep the jobs from being woken.
-            outbox.sent(session, [message.id for message in outbox.pending(session, 100)])
             return sorted(reaping.resend_stale(session, -1, num_in_queue=0))
 
     first, *others = sorted(tokens)

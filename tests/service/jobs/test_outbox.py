@@ -3,82 +3,116 @@
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
-from service.db.clock import now
 from service.db.database import Database
-from service.jobs import outbox
-from service.jobs.records import OutboxRecord
+from service.jobs import leases, outbox, repository
+from service.jobs.leases import Claim
+from service.jobs.outbox import Batch
+from service.jobs.records import JobRecord
+from tests.service.jobs.messages import send, to_be_sent
 
 AddJob = Callable[..., str]
+ReadJob = Callable[[str], JobRecord]
 
 
-def pending_jobs(database: Database, limit: int = 10) -> list[str]:
+def reserve(database: Database, limit: int = 10) -> Batch:
     with database.transaction() as session:
-        return [message.job_id for message in outbox.pending(session, limit)]
+        return outbox.reserve(session, limit)
+
+
+def settle(database: Database, batch: Batch, num_sent: int) -> None:
+    with database.transaction() as session:
+        outbox.settle(session, batch, num_sent)
+
+
+def claim(database: Database, job_id: str) -> Claim:
+    with database.transaction() as session:
+        taken = leases.claim(session, job_id, 30)
+    assert taken is not None
+    return taken
 
 
 def test_messages_come_oldest_first_and_no_more_than_asked(
     database: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(3)]
-    assert pending_jobs(database, limit=2) == jobs[:2]
+    assert reserve(database, limit=2).job_ids == jobs[:2]
 
 
-def test_message_stays_until_it_is_said_to_be_sent(database: Database, add_job: AddJob) -> None:
+def test_a_message_is_to_be_sent_until_it_is_said_to_be_sent(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
     job_id = add_job()
-    assert pending_jobs(database) == [job_id]
-    with database.transaction() as session:
-        outbox.sent(session, [message.id for message in outbox.pending(session, 10)])
-    assert pending_jobs(database) == []
-
-
-def test_id_of_a_sent_message_is_not_given_again(database: Database, add_job: AddJob) -> None:
-    first = add_job()
-    with database.transaction() as session:
-        [old] = outbox.pending(session, 10)
-        outbox.sent(session, [old.id])
-        outbox.wake(session, [first])
-        [new] = outbox.pending(session, 10)
-    assert new.id > old.id
+    assert to_be_sent(database) == [job_id]
+    assert send(database) == [job_id]
+    assert to_be_sent(database) == []
+    assert read_job(job_id).sent_at is not None
 
 
 def test_reserved_messages_are_passed_over_until_they_are_given_back(
     database: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(3)]
-    with database.transaction() as session:
-        reserved = outbox.reserve(session, 2)
-    assert [message.job_id for message in reserved] == jobs[:2]
-    assert pending_jobs(database) == jobs[2:]
-    with database.transaction() as session:
-        outbox.sent(session, [reserved[0].id])
-        outbox.give_back(session, reserved[1:])
-    assert pending_jobs(database) == jobs[1:]
+    reserved = reserve(database, 2)
+    assert reserved.job_ids == jobs[:2]
+    assert reserve(database).job_ids == jobs[2:]
+    settle(database, reserved, num_sent=1)
+    assert reserve(database).job_ids == jobs[1:2]
+
+
+def test_a_message_that_the_broker_does_not_take_keeps_its_turn_and_its_age(
+    database: Database, add_job: AddJob, read_job: ReadJob
+) -> None:
+    jobs = [add_job() for _ in range(2)]
+    woken_at = read_job(jobs[0]).woken_at
+    settle(database, reserve(database, 1), num_sent=0)
+    assert read_job(jobs[0]).woken_at == woken_at
+    assert reserve(database).job_ids == jobs
 
 
 def test_messages_of_a_dispatcher_that_was_lost_are_left_to_others_after_a_while(
     database: Database, add_job: AddJob
 ) -> None:
     job_id = add_job()
+    reserve(database)
+    assert reserve(database).job_ids == []
     with database.transaction() as session:
-        outbox.reserve(session, 1)
-        session.execute(update(OutboxRecord).values(reserved_until=now() + 60))
-    assert pending_jobs(database) == []
-    with database.transaction() as session:
-        session.execute(update(OutboxRecord).values(reserved_until=now() - 1))
-    assert pending_jobs(database) == [job_id]
+        reserved = JobRecord.send_after - outbox.RESERVATION_SECONDS
+        session.execute(update(JobRecord).values(send_after=reserved))
+    assert reserve(database).job_ids == [job_id]
 
 
-@pytest.mark.slow
-def test_more_jobs_than_a_statement_takes_values_are_woken_at_once(
+def test_a_claim_and_a_cancellation_leave_nothing_to_send(
     database: Database, add_job: AddJob
 ) -> None:
-    # PostgreSQL takes 65,535 values, SQLite 32,766.
-    job_ids = [add_job()] * 65_536
+    claimed, cancelled = add_job(), add_job()
+    claim(database, claimed)
     with database.transaction() as session:
-        outbox.wake(session, job_ids)
-        assert session.scalar(select(func.count(OutboxRecord.id))) == 1 + len(job_ids)
+        assert repository.request_cancellation(session, cancelled)
+    assert to_be_sent(database) == []
+
+
+def test_a_job_that_was_begun_and_handed_back_while_its_message_travelled_is_sent_again(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    batch = reserve(database)
+    taken = claim(database, job_id)
+    with database.transaction() as session:
+        assert leases.requeue(session, job_id, taken.token, attempt_counts=False)
+    settle(database, batch, num_sent=1)
+    assert send(database) == [job_id]
+
+
+def test_a_job_that_was_begun_while_its_message_travelled_has_none_to_be_sent(
+    database: Database, add_job: AddJob
+) -> None:
+    job_id = add_job()
+    batch = reserve(database)
+    claim(database, job_id)
+    settle(database, batch, num_sent=0)
+    assert to_be_sent(database) == []
 
 
 @pytest.mark.integration
@@ -88,6 +122,27 @@ def test_dispatchers_at_the_same_time_get_different_messages(
 ) -> None:
     jobs = [add_job() for _ in range(4)]
     with database.transaction() as one, database.transaction() as other:
-        first = [message.job_id for message in outbox.pending(one, 2)]
-        second = [message.job_id for message in outbox.pending(other, 4)]
-    assert (first, second) == (jobs[:2], jobs[2:])
+        first = outbox.reserve(one, 2)
+        second = outbox.reserve(other, 4)
+    assert (first.job_ids, second.job_ids) == (jobs[:2], jobs[2:])
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_dispatcher_waits_for_no_job_that_somebody_holds(
+    database: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(3)]
+
+    def hold(job_id: str) -> None:
+        held.execute(select(JobRecord.id).where(JobRecord.id == job_id).with_for_update())
+
+    with database.transaction() as held:
+        hold(jobs[0])
+        batch = reserve(database)
+        assert batch.job_ids == jobs[1:]
+        hold(jobs[1])
+        settle(database, batch, num_sent=2)
+    # What was held at that moment is still reserved, and will be sent again.
+    assert to_be_sent(database) == jobs[:2]
+    assert reserve(database).job_ids == jobs[:1]

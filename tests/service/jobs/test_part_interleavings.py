@@ -1,5 +1,7 @@
 """Whatever the order in which a job and its parts end, each ends once and none is forgotten."""
 
+from functools import partial
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -12,16 +14,17 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 
 from service.db.clock import now
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.problems import ProblemCode, problem_document
-from service.jobs import family, leases, reaping, repository
+from service.jobs import job_parts, leases, reaping, repository
 from service.jobs.leases import Claim
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from tests.service.jobs.messages import send, to_be_sent
 from tests.tables import METADATA
 
 pytestmark = pytest.mark.slow
@@ -56,7 +59,7 @@ class FamilyMachine(RuleBasedStateMachine):
             claim = leases.claim(session, PARENT, LEASE)
             assert claim is not None
             assert leases.split(session, PARENT, claim.token, PARTS)
-            parts = family.parts_of(session, PARENT)
+            parts = job_parts.parts_of(session, PARENT)
         self.job_ids = [PARENT, *(part.id for part in parts)]
         self.held: dict[str, str] = {}
         self.ended: dict[str, JobState] = {}
@@ -77,8 +80,7 @@ class FamilyMachine(RuleBasedStateMachine):
     def a_message_arrives(self, which: int) -> object:
         job_id = self.job_ids[which]
         before = self.states()
-        with self.database.transaction() as session:
-            session.execute(delete(OutboxRecord).where(OutboxRecord.job_id == job_id))
+        send(self.database)
         with self.database.transaction() as session:
             taken = leases.claim(session, job_id, LEASE)
         if taken is None:
@@ -101,8 +103,8 @@ class FamilyMachine(RuleBasedStateMachine):
             else:
                 done = {
                     "succeed": leases.succeed,
-                    "release": leases.release,
-                    "retry": leases.retry,
+                    "release": partial(leases.requeue, attempt_counts=False),
+                    "retry": partial(leases.requeue, attempt_counts=True),
                 }[how](session, job_id, token)
         assert done == (self.holds(worker) and not (how == "succeed" and cancelled))
         if self.holds(worker):
@@ -140,11 +142,13 @@ class FamilyMachine(RuleBasedStateMachine):
         self.ended = {job_id: state for job_id, state in states.items() if state.is_terminal}
 
     @invariant()
-    def what_waits_has_a_message(self) -> None:
+    def a_job_has_a_message_to_be_sent_only_while_it_waits_and_was_sent_one_otherwise(self) -> None:
         with self.database.snapshot() as session:
-            waiting = set(session.scalars(select(JobRecord.id).where(family.waits())))
-            told = set(session.scalars(select(OutboxRecord.job_id)))
-        assert waiting <= told
+            waiting = set(session.scalars(select(JobRecord.id).where(job_parts.waits())))
+            was_sent = JobRecord.sent_at.is_not(None)
+            sent = set(session.scalars(select(JobRecord.id).where(was_sent)))
+        unsent = set(to_be_sent(self.database))
+        assert unsent <= waiting <= unsent | sent
 
     @invariant()
     def who_holds_a_job_is_who_claimed_it_last(self) -> None:

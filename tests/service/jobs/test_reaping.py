@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 
-from sqlalchemy import func, select, update
+from sqlalchemy import update
 
 from service.db.clock import now
 from service.db.database import Database
 from service.http.problems import Problem, ProblemCode
-from service.jobs import leases, outbox, reaping, repository
+from service.jobs import leases, reaping, repository
 from service.jobs.reaping import Reaped
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.records import JobRecord, JobState
+from tests.service.jobs.messages import send, to_be_sent
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]
@@ -28,17 +29,6 @@ def requeue_expired(database: Database) -> Reaped:
         return reaping.requeue_expired(session)
 
 
-def forget_messages(database: Database) -> None:
-    with database.transaction() as session:
-        outbox.sent(session, [message.id for message in outbox.pending(session, 100)])
-
-
-def count_messages(database: Database, job_id: str) -> int:
-    with database.snapshot() as session:
-        query = select(func.count()).where(OutboxRecord.job_id == job_id)
-        return session.execute(query).scalar_one()
-
-
 def test_job_of_a_lost_worker_waits_for_another(
     database: Database, add_job: AddJob, read_job: ReadJob
 ) -> None:
@@ -48,12 +38,12 @@ def test_job_of_a_lost_worker_waits_for_another(
         assert taken is not None
         progress = leases.Progress(stage="fit", fraction=0.5, iteration=3, objective=None)
         leases.heartbeat(session, job_id, taken.token, RUN_OUT, progress)
-    forget_messages(database)
+    send(database)
     assert requeue_expired(database) == Reaped(requeued=[job_id], failed=[], cancelled=[])
     job = read_job(job_id)
     assert (job.state, job.attempt, job.lease_token) == (JobState.QUEUED, 1, None)
     assert (job.progress, job.progress_at) == (None, None)
-    assert count_messages(database, job_id) == 1
+    assert to_be_sent(database) == [job_id]
 
 
 def test_job_under_a_live_lease_is_left_alone(
@@ -97,10 +87,10 @@ def stale_messages(database: Database) -> list[str]:
 
 
 def lose_and_rewrite_the_message(database: Database, job_id: str) -> None:
-    """Lose the job's message and write it again once it is old."""
-    forget_messages(database)
+    """Lose the job's message and have another sent once it is old."""
+    send(database)
     with database.transaction() as session:
-        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        session.execute(update(JobRecord).values(sent_at=now() - 61))
     assert stale_messages(database) == [job_id]
 
 
@@ -108,24 +98,24 @@ def test_lost_message_is_written_again_once_it_is_old(database: Database, add_jo
     job_id = add_job()
     lose_and_rewrite_the_message(database, job_id)
     assert stale_messages(database) == []
-    assert count_messages(database, job_id) == 1
+    assert to_be_sent(database) == [job_id]
 
 
 def test_a_message_that_was_written_again_has_its_time_to_arrive(
     database: Database, add_job: AddJob
 ) -> None:
     lose_and_rewrite_the_message(database, add_job())
-    forget_messages(database)
+    send(database)
     assert stale_messages(database) == []
 
 
 def test_message_that_may_still_arrive_is_not_written_again(
     database: Database, add_job: AddJob
 ) -> None:
-    job_id = add_job()
-    forget_messages(database)
+    add_job()
+    send(database)
     assert stale_messages(database) == []
-    assert count_messages(database, job_id) == 0
+    assert to_be_sent(database) == []
 
 
 def test_message_that_waits_in_the_outbox_is_not_doubled(
@@ -135,18 +125,18 @@ def test_message_that_waits_in_the_outbox_is_not_doubled(
     with database.transaction() as session:
         session.execute(update(JobRecord).values(woken_at=now() - 61))
         assert reaping.resend_stale(session, 60, num_in_queue=0) == []
-    assert count_messages(database, job_id) == 1
+    assert to_be_sent(database) == [job_id]
 
 
 def test_as_many_messages_are_written_again_as_the_queue_lacks_those_sent_first_first(
     database: Database, add_job: AddJob
 ) -> None:
     job_ids = [add_job() for _ in range(4)]
-    forget_messages(database)
+    send(database)
     with database.transaction() as session:
         for age, job_id in enumerate(reversed(job_ids)):
             aged = update(JobRecord).where(JobRecord.id == job_id)
-            session.execute(aged.values(woken_at=now() - 61 - age))
+            session.execute(aged.values(sent_at=now() - 61 - age))
         assert reaping.resend_stale(session, 60, num_in_queue=4) == []
         assert reaping.resend_stale(session, 60, num_in_queue=3) == job_ids[:1]
         # Its new message is not in the queue yet.
@@ -156,7 +146,7 @@ def test_as_many_messages_are_written_again_as_the_queue_lacks_those_sent_first_
 
 def test_running_job_gets_no_message(database: Database, add_job: AddJob) -> None:
     claim(database, add_job(), LEASE)
-    forget_messages(database)
+    send(database)
     with database.transaction() as session:
-        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        session.execute(update(JobRecord).values(sent_at=now() - 61))
         assert reaping.resend_stale(session, 60, num_in_queue=0) == []

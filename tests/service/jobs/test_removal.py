@@ -10,7 +10,7 @@ from service.db.database import Database, Record
 from service.db.identifiers import new_id
 from service.http.problems import ProblemError
 from service.jobs import leases, lifecycle, removal, repository
-from service.jobs.records import IdempotencyRecord, JobRecord, JobState, OutboxRecord
+from service.jobs.records import IdempotencyRecord, JobRecord, JobState
 from service.jobs.result_records import ArtefactRecord, ResultRecord
 from service.results import repository as results
 from service.results.experiment_result import ExperimentPartResult
@@ -18,12 +18,12 @@ from service.results.outcome import Artefact, Outcome
 
 AddJob = Callable[..., str]
 NUM_PARTS = removal.MOST_AT_ONCE + 1
-EVERY_TABLE = (JobRecord, ResultRecord, ArtefactRecord, BlobRecord, IdempotencyRecord, OutboxRecord)
+EVERY_TABLE = (JobRecord, ResultRecord, ArtefactRecord, BlobRecord, IdempotencyRecord)
 
 
 @pytest.fixture
-def dispatchers_door(database: Database) -> Iterator[Database]:
-    """Yield the door to the rows of all tenants."""
+def everyone(database: Database) -> Iterator[Database]:
+    """Yield the handle on the rows of all tenants."""
     opened = Database(database.engine.url.render_as_string(hide_password=False))
     yield opened
     opened.dispose()
@@ -53,8 +53,8 @@ def delete(database: Database, job_id: str) -> None:
         lifecycle.remove(session, job_id)
 
 
-def remove_some(dispatchers_door: Database) -> int:
-    with dispatchers_door.transaction() as session:
+def remove_some(everyone: Database) -> int:
+    with everyone.transaction() as session:
         return removal.remove_hidden(session)
 
 
@@ -64,7 +64,7 @@ def count(database: Database, record: type[Record]) -> int | None:
 
 
 def test_nothing_of_it_is_to_be_seen_from_the_first_moment(
-    database: Database, dispatchers_door: Database, parent_id: str
+    database: Database, everyone: Database, parent_id: str
 ) -> None:
     delete(database, parent_id)
     for _ in range(3):
@@ -72,54 +72,54 @@ def test_nothing_of_it_is_to_be_seen_from_the_first_moment(
         assert count(database, IdempotencyRecord) == 0
         with database.snapshot() as session, pytest.raises(ProblemError, match="No job has"):
             lifecycle.existing(session, parent_id)
-        remove_some(dispatchers_door)
+        remove_some(everyone)
 
 
 def test_its_rows_are_removed_bit_by_bit_and_none_is_left(
-    database: Database, dispatchers_door: Database, parent_id: str
+    database: Database, everyone: Database, parent_id: str
 ) -> None:
     delete(database, parent_id)
-    assert count(dispatchers_door, JobRecord) == NUM_PARTS + 1
-    assert [remove_some(dispatchers_door) for _ in range(3)] == [removal.MOST_AT_ONCE, 2, 0]
-    assert [count(dispatchers_door, record) for record in EVERY_TABLE] == [0] * len(EVERY_TABLE)
+    assert count(everyone, JobRecord) == NUM_PARTS + 1
+    assert [remove_some(everyone) for _ in range(3)] == [removal.MOST_AT_ONCE, 2, 0]
+    assert [count(everyone, record) for record in EVERY_TABLE] == [0] * len(EVERY_TABLE)
 
 
 def test_jobs_of_others_stay(
-    database: Database, dispatchers_door: Database, parent_id: str, add_job: AddJob
+    database: Database, everyone: Database, parent_id: str, add_job: AddJob
 ) -> None:
     mine, another_s = add_job(), add_job(tenant="other")
     delete(database, parent_id)
-    while remove_some(dispatchers_door):
+    while remove_some(everyone):
         pass
-    with dispatchers_door.snapshot() as session:
+    with everyone.snapshot() as session:
         assert set(session.scalars(select(JobRecord.id))) == {mine, another_s}
 
 
 def test_a_worker_that_is_still_at_a_part_hears_to_stop_and_leaves_nothing(
-    database: Database, dispatchers_door: Database, parent_id: str, add_job: AddJob
+    database: Database, everyone: Database, parent_id: str, add_job: AddJob
 ) -> None:
     part = add_job(parent_id=parent_id)
-    with dispatchers_door.transaction() as session:
+    with everyone.transaction() as session:
         claim = leases.claim(session, part, 60)
         assert claim is not None
     with database.transaction() as session:
         assert repository.request_cancellation(session, part)
     delete(database, parent_id)
-    with dispatchers_door.transaction() as session:
+    with everyone.transaction() as session:
         assert leases.heartbeat(session, part, claim.token, 60, None).cancel_requested
     with database.of(claim.tenant).transaction() as session:
         assert not leases.succeed(session, part, claim.token)
-    while remove_some(dispatchers_door):
+    while remove_some(everyone):
         pass
-    assert count(dispatchers_door, JobRecord) == 0
-    with dispatchers_door.transaction() as session:
+    assert count(everyone, JobRecord) == 0
+    with everyone.transaction() as session:
         assert not leases.heartbeat(session, part, claim.token, 60, None).owned
 
 
 def test_a_job_of_few_parts_is_removed_at_once(
-    database: Database, dispatchers_door: Database, add_job: AddJob
+    database: Database, everyone: Database, add_job: AddJob
 ) -> None:
     parent = add_job(state=JobState.SUCCEEDED, is_split=True)
     add_job(state=JobState.SUCCEEDED, parent_id=parent)
     delete(database, parent)
-    assert count(dispatchers_door, JobRecord) == 0
+    assert count(everyone, JobRecord) == 0

@@ -176,6 +176,20 @@ def test_a_scope_allows_what_it_is_for(
         assert f"`{scope}`" in problem_of(answer, 403, "insufficient-scope")["detail"]
 
 
+def test_every_closed_path_asks_for_its_scope(
+    client: TestClient, keyed_settings: Settings, make_key: MakeKey
+) -> None:
+    reader, watcher = (make_key("default", scope) for scope in (Scope.READ, Scope.METRICS))
+    of_all = ("/metrics", "/v1/status")
+    for path, methods in create_app(keyed_settings).openapi()["paths"].items():
+        if path not in [*OPEN, "/readyz"]:
+            for method in methods:
+                other = reader if path in of_all or method != "get" else watcher
+                # The body is none that could be read: it is not looked at.
+                answer = client.request(method, path, headers=other)
+                problem_of(answer, 403, "insufficient-scope")
+
+
 def test_a_proxys_prefix_does_not_open_another_scope(
     keyed_settings: Settings, make_key: MakeKey
 ) -> None:

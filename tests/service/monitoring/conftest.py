@@ -8,7 +8,6 @@ from sqlalchemy import update
 from service.db.clock import now
 from service.db.database import Database
 from service.db.identifiers import new_id
-from service.jobs import outbox
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationSpec
 
@@ -24,7 +23,6 @@ def add_waiting_job(database: Database) -> Callable[..., str]:
         with database.transaction() as session:
             session.add(job)
             session.flush()
-            outbox.wake(session, [job.id])
             session.execute(
                 update(JobRecord).where(JobRecord.id == job.id).values(created_at=now() - waited)
             )

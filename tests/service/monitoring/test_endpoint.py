@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from service.app import create_app
 from service.db.database import Database
 from service.jobs import leases
-from service.monitoring import presence
-from service.monitoring.presence import Identity
+from service.monitoring import heartbeats
+from service.monitoring.heartbeats import Identity
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
 
@@ -64,13 +64,13 @@ def test_queue_and_processes_are_told_as_they_are(
     with database.transaction() as session:
         leases.claim(session, job_ids[0], lease_seconds=30)
         leases.claim(session, job_ids[1], lease_seconds=-1)
-        presence.beat(session, worker, memory_bytes=1000, job_id=None)
+        heartbeats.beat(session, worker, memory_bytes=1000, job_id=None)
     told = scrape(client)
     assert told[key("vnce_jobs", state="queued")] == 1
     assert told[key("vnce_jobs", state="running")] == 2
     assert told[key("vnce_jobs", state="split")] == 0
     assert told[key("vnce_expired_leases")] == 1
-    assert told[key("vnce_outbox_messages")] == 3
+    assert told[key("vnce_outbox_messages")] == 1
     assert told[key("vnce_processes", kind="worker")] == 1
     assert told[key("vnce_processes", kind="dispatcher")] == 0
     memory = key("vnce_process_memory_bytes", kind="worker", host="host", pid="12")

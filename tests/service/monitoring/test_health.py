@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from service.app import THREADS, create_app
 from service.db.database import Database
-from service.monitoring import presence
-from service.monitoring.presence import Identity
+from service.monitoring import heartbeats
+from service.monitoring.heartbeats import Identity
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
 from tests.waiting import PATIENCE_SECONDS
@@ -92,7 +92,7 @@ def test_a_worker_and_a_dispatcher_are_needed_to_be_ready(
     with database.transaction() as session:
         for kind in kinds:
             identity = Identity(id=kind, kind=kind, host="", pid=1, version="")
-            presence.beat(session, identity, memory_bytes=None, job_id=None)
+            heartbeats.beat(session, identity, memory_bytes=None, job_id=None)
     answer = client.get("/readyz")
     assert answer.status_code == 200
     assert (answer.json()["status"], answer.json()["broker"]) == (status, "reachable")

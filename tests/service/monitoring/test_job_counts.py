@@ -99,7 +99,7 @@ def test_a_running_job_that_is_told_to_stop_is_counted_when_it_has_stopped(
         assert repository.request_cancellation(session, claimed.job_id)
     assert counted(database, FINISHED) == {}
     with database.transaction() as session:
-        assert leases.release(session, claimed.job_id, claimed.token)
+        assert leases.requeue(session, claimed.job_id, claimed.token, attempt_counts=False)
     assert counted(database, FINISHED) == {("estimation", "cancelled"): 1.0}
 
 

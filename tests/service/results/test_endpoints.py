@@ -5,9 +5,11 @@ from collections.abc import Callable
 import pytest
 from fastapi.testclient import TestClient
 
+from service.app import create_app
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemItem, problem_document
 from service.jobs import leases
+from service.settings import Settings
 from tests.result_files import NETWORK_FILES
 
 AddJob = Callable[..., str]
@@ -24,14 +26,19 @@ def database_url(sqlite_url: str) -> str:
     return sqlite_url
 
 
+@pytest.mark.parametrize("prefix", ["", "/vnce"])
 @pytest.mark.parametrize("has_truth", [False, True])
 def test_every_link_of_a_result_leads_somewhere(
-    client: TestClient, job_id: str, scored_job_id: str, has_truth: bool
+    settings: Settings, job_id: str, scored_job_id: str, has_truth: bool, prefix: str
 ) -> None:
+    client = TestClient(create_app(settings.model_copy(update={"root_path": prefix})))
     chosen = scored_job_id if has_truth else job_id
-    links = client.get(f"/v1/jobs/{chosen}/result").json()["links"]
+    result = client.get(f"{prefix}/v1/jobs/{chosen}/result").json()
+    links = result["links"]
     assert len(links["roc"]) == (4 if has_truth else 0)
-    flat = [*links.pop("roc"), *links.values()]
+    files = [file["address"] for file in result["files"]]
+    flat = [*links.pop("roc"), *links.values(), *files]
+    assert all(link.startswith(f"{prefix}/v1/jobs/{chosen}") for link in flat)
     assert {client.get(link).status_code for link in flat} == {200}
 
 

@@ -2,8 +2,8 @@
 
 A container is what container.sh makes: a read-only root, the user and the tmpfs that the file or
 the Dockerfile names, no capability. What the images would bring comes from this machine: system,
-Python, PostgreSQL and Valkey. All share one network namespace that has loopback alone, and a hosts
-file with the services' names.
+Python, nginx, PostgreSQL and Valkey. All share one network namespace that has loopback alone, and a
+hosts file with the services' names.
 """
 
 import os
@@ -31,13 +31,15 @@ NAMESPACES = ("--mount", "--pid", "--uts", "--ipc")
 UNSHARE = ("unshare", *NAMESPACES, "--fork", "--kill-child", "--propagation", "private", "sh")
 NO_PRIVILEGES = ("--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# The accounts of the stores' images; that they are not root is all that matters here.
-ACCOUNTS = {"postgres": 70, "redis": 999}
+# The accounts of others' images; that they are not root is all that matters here.
+ACCOUNTS = {"postgres": 70, "redis": 999, "nginx": 101}
+STORES = ("postgres", "redis")
 ADDRESSES = {
     "localhost": "127.0.0.1",
     "postgres": "127.0.0.11",
     "redis": "127.0.0.12",
     "api": "127.0.0.13",
+    "proxy": "127.0.0.14",
 }
 # What the entry point of PostgreSQL's image does. The image trusts whoever comes from its own
 # loopback; here everybody does, and has to give the password.
@@ -53,7 +55,17 @@ fi
 exec postgres -D . -c listen_addresses='*' -c unix_socket_directories=/var/run/postgresql
 """
 DEFAULT_COMMANDS = {"postgres": ["sh", "-c", POSTGRES]}
-HEALTHY_SECONDS = 60
+# What the entry point of nginx's image does with templates.
+NGINX = r"""
+names=$(env | cut -d= -f1 | grep "$NGINX_ENVSUBST_FILTER")
+for template in /etc/nginx/templates/*.template; do
+    filled=$NGINX_ENVSUBST_OUTPUT_DIR/$(basename "$template" .template)
+    envsubst "$(printf '${%s} ' $names)" < "$template" > "$filled"
+done
+exec "$@"
+"""
+ENTRY_POINTS = {"proxy": ["sh", "-c", NGINX, "sh"]}
+HEALTHY_SECONDS = 240
 RUN_SECONDS = 120
 BUILD_SECONDS = 280
 
@@ -94,7 +106,9 @@ class Container:
         argv = [*UNSHARE, CONTAINER, *words, *image.env, *command]
         if network:
             argv = ["nsenter", f"--net=/proc/{network}/ns/net", *argv]
-        with self._log.open("wb") as log:
+        self._log.touch(mode=0o666)  # nginx opens it anew, by /dev/stdout
+        self._log.chmod(0o666)
+        with self._log.open("ab") as log:
             # Tied to this process: nothing outlives a test run that is killed.
             self._popen = subprocess.Popen(
                 dying_with_parent([str(word) for word in argv]),
@@ -202,6 +216,7 @@ class Stack:
                 assert how["condition"] == "service_completed_successfully"
                 assert self.containers[needed].wait() == 0, self.containers[needed].log
         command = self.services[name].get("command") or DEFAULT_COMMANDS[name]
+        command = [*ENTRY_POINTS.get(name, ()), *command]
         self.containers[name] = self._start(name, name, command, {})
 
     def run(self, service: str, *command: str, **environment: str) -> Container:
@@ -252,7 +267,7 @@ class Stack:
     ) -> Container:
         described, image = self.services[service], self._images[service]
         added = {key: str(text) for key, text in described.get("environment", {}).items()}
-        mounts = [*_tmpfs(described), *image.mounts]
+        mounts = [*_tmpfs(described), *image.mounts, *_files(described)]
         user = ACCOUNTS.get(described.get("user"), image.user)
         whole = Image(user, {**image.environment, **added, **environment}, mounts, image.folder)
         container = Container(name, whole, command, self._folder, self._network)
@@ -265,6 +280,12 @@ def _tmpfs(service: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     shared = ("tmpfs", service.get("shm_size", "64m"), "/dev/shm")
     paths = (entry.partition(":size=") for entry in service["tmpfs"])
     return [shared, *(("tmpfs", size or "50%", path) for path, _, size in paths)]
+
+
+def _files(service: Mapping[str, Any]) -> list[tuple[str, Path, str]]:
+    """Return the mounts of the files of the repository that a service shows."""
+    entries = (entry.split(":") for entry in service.get("volumes", ()))
+    return [(how[0], ROOT / path, target) for path, target, *how in entries if path[0] == "."]
 
 
 def build(stage: list[tuple[str, str]], folder: Path) -> Path:
@@ -328,6 +349,7 @@ def api_venv(
 @pytest.fixture(scope="module")
 def stack(
     network: int,
+    programs: Mapping[str, str],
     api_venv: Path,
     compose: Callable[[Mapping[str, str]], dict[str, Any]],
     given: Mapping[str, str],
@@ -339,12 +361,17 @@ def stack(
     services = compose(given)["services"]
     write_etc(folder, {**ACCOUNTS, "vnce": dockerfiles["docker/worker.Dockerfile"].user})
     # The worker's image holds gigabytes: its /venv is the one that runs the tests.
-    code = shown(*(ROOT / name for name in ("service", "worker", "vnce_engine")), sys.prefix)
+    code = shown(
+        *(ROOT / name for name in ("vnce", "service", "worker", "vnce_engine")), sys.prefix
+    )
     files = {
         "docker/api.Dockerfile": [("ro", api_venv, "/venv")],
         "docker/worker.Dockerfile": [*code, ("ro", sys.prefix, "/venv")],
     }
-    images = {name: store_image(name, folder) for name in ACCOUNTS}
+    images = {name: store_image(name, folder) for name in STORES}
+    # Its folder of templates is none of this machine's.
+    shown_files = [*etc(folder), ("tmpfs", "1m", "/etc/nginx")]
+    images["proxy"] = Image(ACCOUNTS["nginx"], {"PATH": SYSTEM_PATH}, shown_files)
     for name in services.keys() - images:
         path = services[name]["build"]["dockerfile"]
         mounts = [*shown(sys.base_prefix), *files[path], *etc(folder)]

@@ -27,6 +27,7 @@ for device in null zero full random urandom; do
     mount --bind /dev/$device "$root/dev/$device"
 done
 ln -s /proc/self/fd "$root/dev/fd"
+ln -s /proc/self/fd/1 "$root/dev/stdout"
 echo "$name" > /proc/sys/kernel/hostname
 
 while [ "$1" != -- ]; do

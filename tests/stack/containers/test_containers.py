@@ -9,7 +9,7 @@ import pytest
 pytestmark = [pytest.mark.integration, pytest.mark.release]
 
 OURS = ["api", "worker", "dispatcher"]
-STORES = ["postgres", "redis"]
+OTHERS = ["proxy", "postgres", "redis"]
 TABLE = Path(__file__).parents[3] / "worker" / "data" / "sachs.csv"
 NUMERICAL = ["numpy", "torch", "scipy", "sklearn", "pandas", "celery", "matplotlib", "networkx"]
 READ_ONLY = ["/", "/etc", "/usr", "/venv", "/proc/sys/kernel", "/sys", "/dev"]
@@ -27,7 +27,7 @@ def new_key(stack: Any) -> str:
 
 def test_a_job_goes_through(stack: Any) -> None:
     worker = stack.containers["worker"]
-    settings = {"VNCE_URL": "http://api:8000", "VNCE_API_KEY": new_key(stack)}
+    settings = {"VNCE_URL": "http://proxy:8080", "VNCE_API_KEY": new_key(stack)}
     uploaded = worker.run("vnce", "datasets", "upload", str(TABLE), "--json", **settings)
     assert uploaded.returncode == 0, uploaded.stderr
     dataset_id = json.loads(uploaded.stdout)["id"]
@@ -37,7 +37,7 @@ def test_a_job_goes_through(stack: Any) -> None:
     assert json.loads(done.stdout)["convergence"]["status"] == "converged"
 
 
-@pytest.mark.parametrize("name", OURS + STORES)
+@pytest.mark.parametrize("name", OURS + OTHERS)
 def test_a_container_has_no_privilege_and_writes_where_it_may(stack: Any, name: str) -> None:
     container = stack.containers[name]
     status = Path(f"/proc/{container.pid}/status").read_text()
@@ -60,7 +60,7 @@ def test_what_is_ours_runs_as_the_user_of_its_image_and_keeps_its_code(
     assert ran.stdout.split() == ["10001", "False"], ran.stderr
 
 
-@pytest.mark.parametrize("name", OURS + STORES)
+@pytest.mark.parametrize("name", OURS + OTHERS)
 def test_limits_leave_room(stack: Any, name: str) -> None:
     # Twice what a container holds when little is asked of it: a limit below would be an outage.
     container, service = stack.containers[name], stack.services[name]
@@ -84,7 +84,7 @@ def test_the_database_asks_for_the_password(stack: Any) -> None:
     assert "password authentication failed" in refused.log
 
 
-@pytest.mark.parametrize("name", OURS + STORES)
+@pytest.mark.parametrize("name", OURS + OTHERS)
 def test_a_service_ends_in_time_when_it_is_asked_to(stack: Any, name: str) -> None:
     # Process 1 of a container gets no signal that it does not handle.
     assert stack.restart(name) == 0

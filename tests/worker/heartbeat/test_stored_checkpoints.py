@@ -163,7 +163,7 @@ def test_a_lease_that_is_lost_after_its_heartbeat_leaves_no_checkpoint_either(
         nonlocal num_beats
         num_beats += 1
         if num_beats == 2:  # that by which a checkpoint is stored
-            assert leases.release(session, claim.job_id, claim.token)
+            assert leases.requeue(session, claim.job_id, claim.token, attempt_counts=False)
         return heartbeat(session, *arguments)
 
     monkeypatch.setattr(leases, "heartbeat", lose_before_the_second)

@@ -79,7 +79,7 @@ def test_a_lost_lease_stops_the_fit(
     make_keeper: MakeKeeper, claim: Claim, database: Database
 ) -> None:
     with database.transaction() as session:
-        assert leases.release(session, claim.job_id, claim.token)
+        assert leases.requeue(session, claim.job_id, claim.token, attempt_counts=False)
     with make_keeper() as keeper:
         wait_for(lambda: keeper.report(step(0.1)))
     assert keeper.stop_reason is StopReason.LEASE_LOST
@@ -135,7 +135,7 @@ def test_a_fit_that_holds_too_much_memory_ends_with_its_process_without_grace(
 ) -> None:
     for _ in range(num_retries):
         with database.transaction() as session:
-            assert leases.retry(session, claim.job_id, claim.token)
+            assert leases.requeue(session, claim.job_id, claim.token, attempt_counts=True)
             again = leases.claim(session, claim.job_id, lease_seconds=30)
             assert again is not None
             claim = again

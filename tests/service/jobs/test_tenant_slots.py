@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import update
 
 from service.db.clock import now
 from service.db.database import Database
-from service.jobs import leases, outbox, places, queue, reaping, repository
+from service.jobs import leases, outbox, queue, reaping, repository
 from service.jobs.leases import Claim
-from service.jobs.records import JobRecord, JobState, OutboxRecord
+from service.jobs.records import JobRecord, JobState
+from tests.service.jobs import messages
 from tests.waiting import PATIENCE_SECONDS
 
 AddJob = Callable[..., str]
@@ -22,13 +24,8 @@ def claim(database: Database, job_id: str, most: int | None = 2) -> Claim | None
         return leases.claim(session, job_id, LEASE, most)
 
 
-def send(database: Database, most: int | None = 2, limit: int = 100) -> list[str]:
-    """Do a dispatcher's round; return the jobs whose messages it sends."""
-    with database.transaction() as session:
-        messages = outbox.reserve(session, limit, most)
-    with database.transaction() as session:
-        outbox.sent(session, [message.id for message in messages])
-    return [message.job_id for message in messages]
+send = partial(messages.send, most=2)
+to_be_sent = messages.to_be_sent
 
 
 def succeed(database: Database, taken: Claim | None) -> None:
@@ -37,27 +34,22 @@ def succeed(database: Database, taken: Claim | None) -> None:
         assert leases.succeed(session, taken.job_id, taken.token)
 
 
-def num_messages(database: Database, job_id: str) -> int | None:
-    with database.snapshot() as session:
-        return session.scalar(select(func.count()).where(OutboxRecord.job_id == job_id))
-
-
-def rest_is_over(database: Database) -> None:
-    """Let the messages of jobs that were refused have rested."""
+def delay_is_over(database: Database) -> None:
+    """Let the time pass for which messages of jobs that were refused are delayed."""
     with database.transaction() as session:
-        rested = OutboxRecord.created_at - places.REFUSED_SECONDS
-        session.execute(update(OutboxRecord).values(created_at=rested))
+        earlier = JobRecord.send_after - outbox.REFUSED_SECONDS
+        session.execute(update(JobRecord).values(send_after=earlier))
 
 
 @pytest.fixture
 def everyone(database: Database) -> Iterator[Database]:
-    """Yield the door of dispatchers and claims, to the rows of all tenants."""
+    """Yield the handle of dispatchers and claims, on the rows of all tenants."""
     opened = Database(database.engine.url.render_as_string(hide_password=False))
     yield opened
     opened.dispose()
 
 
-def test_no_more_messages_are_sent_than_there_are_places(
+def test_no_more_messages_are_sent_than_there_are_slots(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(5)]
@@ -69,7 +61,7 @@ def test_no_more_messages_are_sent_than_there_are_places(
     assert send(everyone) == [jobs[2]]
 
 
-def test_a_job_whose_worker_was_lost_takes_its_own_place_again(
+def test_a_job_whose_worker_was_lost_takes_its_own_slot_again(
     everyone: Database, add_job: AddJob
 ) -> None:
     job_id = add_job()
@@ -80,12 +72,12 @@ def test_a_job_whose_worker_was_lost_takes_its_own_place_again(
     assert taken.attempt == 2
 
 
-def test_jobs_of_others_pass_by_those_that_wait_for_a_place(
+def test_jobs_of_others_pass_by_those_that_wait_for_a_slot(
     everyone: Database, add_job: AddJob
 ) -> None:
     mine = [add_job() for _ in range(5)]
     other = add_job(tenant="other")
-    # The first batch is full of mine, of which two have a place.
+    # The first batch is full of mine, of which two have a slot.
     assert send(everyone, limit=5) == mine[:2]
     assert send(everyone, limit=5) == [other]
 
@@ -95,7 +87,7 @@ def test_without_a_limit_all_are_sent(everyone: Database, add_job: AddJob) -> No
     assert send(everyone, most=None) == jobs
 
 
-def test_a_job_without_a_place_is_refused_and_its_message_comes_back(
+def test_a_job_without_a_slot_is_refused_and_its_message_comes_back(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(3)]
@@ -103,8 +95,8 @@ def test_a_job_without_a_place_is_refused_and_its_message_comes_back(
     held = [claim(everyone, job_id) for job_id in jobs[:2]]
     assert claim(everyone, jobs[2]) is None
     assert claim(everyone, jobs[2]) is None
-    assert num_messages(everyone, jobs[2]) == 1
-    rest_is_over(everyone)
+    assert to_be_sent(everyone) == [jobs[2]]
+    delay_is_over(everyone)
     assert send(everyone) == []
     succeed(everyone, held[0])
     assert send(everyone) == [jobs[2]]
@@ -122,19 +114,17 @@ def test_a_dispatcher_without_the_limit_does_not_send_refused_jobs_round_and_rou
     other = add_job(tenant="other")
     assert send(everyone, most=None) == [other]
     with everyone.snapshot() as session:
-        assert places.num_resting(session) == 2
-    rest_is_over(everyone)
+        assert outbox.num_delayed(session) == 2
+    delay_is_over(everyone)
     with everyone.snapshot() as session:
-        assert places.num_resting(session) == 0
+        assert outbox.num_delayed(session) == 0
     assert send(everyone, most=None) == jobs[2:]
 
 
-def test_a_clock_that_is_set_back_keeps_no_message_at_rest(
-    everyone: Database, add_job: AddJob
-) -> None:
+def test_a_clock_that_is_set_back_delays_no_message(everyone: Database, add_job: AddJob) -> None:
     job_id = add_job()
     with everyone.transaction() as session:
-        session.execute(update(OutboxRecord).values(created_at=now() + 3600))
+        session.execute(update(JobRecord).values(send_after=now() + 3600))
     assert send(everyone) == [job_id]
 
 
@@ -146,13 +136,13 @@ def test_a_job_that_was_handed_over_goes_before_those_that_no_worker_had(
     held = [claim(everyone, job_id) for job_id in jobs[:2]]
     assert held[1] is not None
     with everyone.transaction() as session:
-        assert leases.release(session, jobs[1], held[1].token)
+        assert leases.requeue(session, jobs[1], held[1].token, attempt_counts=False)
     assert send(everyone) == [jobs[1]]
     succeed(everyone, held[0])
     assert send(everyone) == [jobs[2]]
 
 
-def test_two_dispatchers_at_once_send_no_more_messages_than_there_are_places(
+def test_two_dispatchers_at_once_send_no_more_messages_than_there_are_slots(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(4)]
@@ -164,27 +154,27 @@ def test_two_dispatchers_at_once_send_no_more_messages_than_there_are_places(
             with pytest.raises(TimeoutError):
                 second.result(timeout=0.2)
         assert second.result(timeout=PATIENCE_SECONDS) == []
-    assert [message.job_id for message in first] == jobs[:2]
+    assert first.job_ids == jobs[:2]
 
 
-def test_a_message_comes_back_also_where_the_one_at_hand_is_yet_to_be_deleted(
+def test_a_message_is_sent_again_also_where_the_one_at_hand_is_yet_to_be_settled(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(3)]
     with everyone.transaction() as session:
-        messages = outbox.reserve(session, 100)
+        batch = outbox.reserve(session, 100)
     # The broker has them all, and workers claim before the dispatcher's next statement.
     held = [claim(everyone, job_id) for job_id in jobs]
     assert held[2] is None
     with everyone.transaction() as session:
-        outbox.sent(session, [message.id for message in messages])
-    assert num_messages(everyone, jobs[2]) == 1
-    rest_is_over(everyone)
+        outbox.settle(session, batch, len(batch.job_ids))
+    assert to_be_sent(everyone) == [jobs[2]]
+    delay_is_over(everyone)
     succeed(everyone, held[0])
     assert send(everyone) == [jobs[2]]
 
 
-def test_a_tenant_that_uses_its_places_takes_none_from_another(
+def test_a_tenant_that_uses_its_slots_takes_none_from_another(
     everyone: Database, add_job: AddJob
 ) -> None:
     for job_id in [add_job(), add_job()]:
@@ -205,10 +195,10 @@ def test_a_job_that_has_ended_or_is_cancelled_gets_no_message_back(
     assert claim(everyone, jobs[2]) is None
     succeed(everyone, held[0])
     assert claim(everyone, jobs[0]) is None
-    assert [num_messages(everyone, job_id) for job_id in jobs] == [0, 0, 0]
+    assert to_be_sent(everyone) == []
 
 
-def test_messages_of_cancelled_jobs_do_not_wait_for_a_place(
+def test_cancelled_jobs_have_no_message_and_take_no_slot(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(6)]
@@ -217,11 +207,11 @@ def test_messages_of_cancelled_jobs_do_not_wait_for_a_place(
     with everyone.transaction() as session:
         for job_id in jobs[3:]:
             repository.request_cancellation(session, job_id)
-    assert send(everyone) == jobs[3:]
-    assert num_messages(everyone, jobs[2]) == 1
+    assert send(everyone) == []
+    assert to_be_sent(everyone) == [jobs[2]]
 
 
-def test_a_job_that_rests_on_its_parts_takes_no_place_and_its_parts_do(
+def test_a_job_that_rests_on_its_parts_takes_no_slot_and_its_parts_do(
     everyone: Database, add_job: AddJob
 ) -> None:
     parent = add_job()
@@ -235,39 +225,38 @@ def test_a_job_that_rests_on_its_parts_takes_no_place_and_its_parts_do(
     # It is not yet to be put together: its message must not go round and round.
     send(everyone, most=None)
     assert claim(everyone, parent) is None
-    assert num_messages(everyone, parent) == 0
+    assert parent not in to_be_sent(everyone)
 
 
-def test_what_waits_for_a_place_is_not_taken_for_lost(everyone: Database, add_job: AddJob) -> None:
+def test_what_waits_for_a_slot_is_not_taken_for_lost(everyone: Database, add_job: AddJob) -> None:
     jobs = [add_job() for _ in range(4)]
     assert send(everyone) == jobs[:2]
     with everyone.transaction() as session:
-        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        session.execute(update(JobRecord).values(sent_at=now() - 61))
         assert reaping.resend_stale(session, 60, num_in_queue=2) == []
 
 
-def test_messages_that_the_broker_has_lost_do_not_keep_their_places(
+def test_messages_that_the_broker_has_lost_do_not_keep_their_slots(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(4)]
     assert send(everyone) == jobs[:2]
     with everyone.transaction() as session:
-        session.execute(update(JobRecord).values(woken_at=now() - 61))
+        session.execute(update(JobRecord).values(sent_at=now() - 61))
         assert set(reaping.resend_stale(session, 60, num_in_queue=0)) == set(jobs[:2])
     # Theirs were written anew, after the others', for which it is now the turn.
     assert send(everyone) == jobs[2:]
 
 
-def test_messages_that_wait_for_a_place_are_not_told_as_messages_to_be_sent(
+def test_messages_that_wait_for_a_slot_are_not_told_as_messages_to_be_sent(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(4)]
     with everyone.transaction() as session:
-        session.execute(update(OutboxRecord).values(created_at=now() - 100))
+        session.execute(update(JobRecord).values(woken_at=now() - 100))
     for job_id in jobs[:2]:
         claim(everyone, job_id)
-    # Theirs, late, are for jobs that are held already.
-    assert send(everyone) == jobs[:2]
+    assert send(everyone) == []
     with everyone.snapshot() as session:
         limited, free = (queue.look(session, most) for most in (2, None))
     assert (limited.queued, limited.outbox, limited.oldest_outbox_seconds) == (2, 0, 0.0)
@@ -275,15 +264,15 @@ def test_messages_that_wait_for_a_place_are_not_told_as_messages_to_be_sent(
     assert free.oldest_outbox_seconds >= 100
 
 
-def test_a_place_that_is_free_until_the_next_round_makes_no_message_look_forgotten(
+def test_a_slot_that_is_free_until_the_next_round_makes_no_message_look_forgotten(
     everyone: Database, add_job: AddJob
 ) -> None:
     mine = [add_job() for _ in range(4)]
     add_job(tenant="other")
     with everyone.transaction() as session:
         long_ago = now() - 100
-        of_mine = OutboxRecord.job_id.in_(mine)
-        session.execute(update(OutboxRecord).where(of_mine).values(created_at=long_ago))
+        of_mine = JobRecord.id.in_(mine)
+        session.execute(update(JobRecord).where(of_mine).values(woken_at=long_ago))
     send(everyone, limit=2)
     succeed(everyone, claim(everyone, mine[0]))
     with everyone.snapshot() as session:
@@ -292,7 +281,7 @@ def test_a_place_that_is_free_until_the_next_round_makes_no_message_look_forgott
     assert seen.oldest_outbox_seconds < 100
 
 
-def test_claims_at_the_same_moment_take_no_more_than_the_places_there_are(
+def test_claims_at_the_same_moment_take_no_more_than_the_slots_there_are(
     everyone: Database, add_job: AddJob
 ) -> None:
     jobs = [add_job() for _ in range(16)]

@@ -4,6 +4,7 @@ Judged by the database's clock alone. A process that ends as it should takes its
 the row of one that was killed stays for a while, so that an operator can see that it is gone.
 """
 
+import socket
 from dataclasses import dataclass
 
 from sqlalchemy import delete, func, select, update
@@ -30,7 +31,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class ProcessStatus:
     """A process as it last told of itself, `age_seconds` ago."""
 
     identity: Identity
@@ -43,6 +44,11 @@ class Sighting:
     def is_live(self) -> bool:
         """Whether it has told of itself lately."""
         return self.age_seconds < LIVE_SECONDS
+
+
+def this_host() -> str:
+    """Return the name of this machine or container, as it stands in the rows of its processes."""
+    return socket.gethostname()[:255]
 
 
 def beat(
@@ -80,7 +86,7 @@ def forget_lost(session: Session) -> None:
     session.execute(delete(WorkerRecord).where(WorkerRecord.heartbeat_at < now() - FORGET_SECONDS))
 
 
-def sightings(session: Session) -> list[Sighting]:
+def processes(session: Session) -> list[ProcessStatus]:
     """Return every process on the list, lost ones too, by kind and then oldest first."""
     rows = session.execute(
         select(WorkerRecord, (now() - WorkerRecord.heartbeat_at).label("age")).order_by(
@@ -88,7 +94,7 @@ def sightings(session: Session) -> list[Sighting]:
         )
     )
     return [
-        Sighting(
+        ProcessStatus(
             identity=Identity(
                 id=row.id,
                 kind=ProcessKind(row.kind),

@@ -4,8 +4,8 @@ from sqlalchemy import update
 
 from service.db.clock import now
 from service.db.database import Database
-from service.monitoring import presence
-from service.monitoring.presence import FORGET_SECONDS, LIVE_SECONDS, Identity, Sighting
+from service.monitoring import heartbeats
+from service.monitoring.heartbeats import FORGET_SECONDS, LIVE_SECONDS, Identity, ProcessStatus
 from service.monitoring.records import ProcessKind, WorkerRecord
 
 WORKER = Identity(id="process_1", kind=ProcessKind.WORKER, host="a", pid=1, version="1.0")
@@ -14,7 +14,7 @@ DISPATCHER = Identity(id="process_2", kind=ProcessKind.DISPATCHER, host="a", pid
 
 def beat(database: Database, identity: Identity, job_id: str | None = None) -> None:
     with database.transaction() as session:
-        presence.beat(session, identity, memory_bytes=2**33, job_id=job_id)
+        heartbeats.beat(session, identity, memory_bytes=2**33, job_id=job_id)
 
 
 def let_pass(database: Database, seconds: float) -> None:
@@ -23,21 +23,21 @@ def let_pass(database: Database, seconds: float) -> None:
         session.execute(update(WorkerRecord).values(heartbeat_at=now() - seconds))
 
 
-def sightings(database: Database) -> list[Sighting]:
+def processes(database: Database) -> list[ProcessStatus]:
     with database.snapshot() as session:
-        return presence.sightings(session)
+        return heartbeats.processes(session)
 
 
 def num_live(database: Database) -> tuple[int, int]:
     with database.snapshot() as session:
-        live = presence.num_live(session)
+        live = heartbeats.num_live(session)
     return live[ProcessKind.WORKER], live[ProcessKind.DISPATCHER]
 
 
 def test_a_process_is_on_the_list_once_with_what_it_last_said(database: Database) -> None:
     beat(database, WORKER)
     beat(database, WORKER, job_id="job_1")
-    (seen,) = sightings(database)
+    (seen,) = processes(database)
     assert (seen.identity, seen.memory_bytes, seen.job_id) == (WORKER, 2**33, "job_1")
     assert seen.is_live
     assert 0 <= seen.age_seconds < LIVE_SECONDS
@@ -56,7 +56,7 @@ def test_a_process_that_stops_telling_is_lost_and_live_again_when_it_goes_on(
     beat(database, WORKER)
     let_pass(database, LIVE_SECONDS + 0.01)
     assert num_live(database) == (0, 0)
-    assert [seen.is_live for seen in sightings(database)] == [False]
+    assert [seen.is_live for seen in processes(database)] == [False]
     beat(database, WORKER)
     assert num_live(database) == (1, 0)
 
@@ -65,15 +65,15 @@ def test_a_process_that_leaves_is_off_the_list_at_once(database: Database) -> No
     beat(database, WORKER)
     beat(database, DISPATCHER)
     with database.transaction() as session:
-        presence.leave(session, WORKER.id)
-    assert [seen.identity for seen in sightings(database)] == [DISPATCHER]
+        heartbeats.leave(session, WORKER.id)
+    assert [seen.identity for seen in processes(database)] == [DISPATCHER]
 
 
 def test_a_lost_process_is_shown_for_a_while_and_then_forgotten(database: Database) -> None:
     def forget() -> int:
         with database.transaction() as session:
-            presence.forget_lost(session)
-        return len(sightings(database))
+            heartbeats.forget_lost(session)
+        return len(processes(database))
 
     beat(database, WORKER)
     let_pass(database, FORGET_SECONDS - 60)

@@ -76,7 +76,7 @@ def test_fifty_jobs_of_a_tenant_take_its_places_in_turn_while_another_s_job_star
     for job in jobs:
         spans[job.tenant].append((job.started_at, job.finished_at))
     assert len(spans["many"]) == NUM_JOBS
-    # From the commit of a claim to that of the end: the end's time is noted before its place
+    # From the commit of a claim to that of the end: the end's time is noted before its slot
     # is given to another.
     assert most_at_once(spans["many"]) == MOST
     [(start, _)] = spans["one"]

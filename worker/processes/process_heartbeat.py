@@ -2,7 +2,6 @@
 
 import logging
 import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from service.db.database import UNREACHABLE, Database
 from service.db.identifiers import new_id
-from service.monitoring import presence
-from service.monitoring.presence import HEARTBEAT_SECONDS, Identity
+from service.monitoring import heartbeats
+from service.monitoring.heartbeats import HEARTBEAT_SECONDS, Identity
 from service.monitoring.records import ProcessKind
 from worker.processes.memory import resident_bytes
 from worker.processes.pulse import Pulse
@@ -28,7 +27,7 @@ LEAVE_SECONDS = 2.0
 logger = logging.getLogger("worker")
 
 
-class Presence:
+class ProcessHeartbeat:
     """Renews this process's row from `start` to `stop`, for as long as the pulse is felt.
 
     Without a pulse the process lives but does not do its work, and is to be missed. Where it cannot
@@ -41,14 +40,14 @@ class Presence:
         self._identity = Identity(
             id=new_id("process"),
             kind=kind,
-            host=socket.gethostname()[:255],
+            host=heartbeats.this_host(),
             pid=os.getpid(),
             version=version("vnce"),
         )
         self._job_id: str | None = None
         self._stopping = threading.Event()
         # A daemon: a database that hangs must not keep a process from ending.
-        self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="process heartbeat", daemon=True)
 
     def start(self) -> None:
         """Begin to tell."""
@@ -91,12 +90,12 @@ class Presence:
 
     def _beat(self) -> None:
         def write(session: Session) -> None:
-            presence.beat(session, self._identity, resident_bytes(), self._job_id)
+            heartbeats.beat(session, self._identity, resident_bytes(), self._job_id)
 
         self._tell("is there", write)
 
     def _leave(self) -> None:
-        self._tell("ends", lambda session: presence.leave(session, self._identity.id))
+        self._tell("ends", lambda session: heartbeats.leave(session, self._identity.id))
 
     def _tell(self, what: str, write: Callable[[Session], None]) -> None:
         try:

@@ -1,17 +1,20 @@
 """Jobs that are split into parts: told when they end, woken when all have, deleted with them."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
+from sqlalchemy.orm import Session
 
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemError, problem_document
-from service.jobs import family, leases, lifecycle, outbox, reaping, repository
+from service.jobs import job_parts, leases, lifecycle, reaping, repository
 from service.jobs import result_removal as removal
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.result_records import ResultRecord
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from tests.service.jobs.messages import send
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]
@@ -40,7 +43,7 @@ def part_ids(database: Database, parent_id: str) -> list[str]:
     with database.transaction() as session:
         assert leases.split(session, parent_id, claim.token, PARTS)
     with database.snapshot() as session:
-        return [part.id for part in family.parts_of(session, parent_id)]
+        return [part.id for part in job_parts.parts_of(session, parent_id)]
 
 
 def claim_of(database: Database, job_id: str, seconds: float = 60) -> Claim:
@@ -56,12 +59,12 @@ def succeed(database: Database, job_id: str) -> None:
         assert leases.succeed(session, job_id, claim.token)
 
 
-def messages(database: Database) -> list[str]:
-    """Return the jobs that messages are waiting for, and forget these."""
-    with database.transaction() as session:
-        pending = outbox.pending(session, 100)
-        outbox.sent(session, [message.id for message in pending])
-    return [message.job_id for message in pending]
+ENDINGS: dict[str, Callable[[Session, str, str], bool]] = {
+    "succeed": leases.succeed,
+    "fail": lambda session, job_id, token: leases.fail(session, job_id, token, GONE),
+    "cancel": leases.cancel,
+    "release": partial(leases.requeue, attempt_counts=False),
+}
 
 
 def test_splitting_makes_a_queued_job_and_a_message_for_each_part_and_costs_no_attempt(
@@ -69,7 +72,7 @@ def test_splitting_makes_a_queued_job_and_a_message_for_each_part_and_costs_no_a
 ) -> None:
     parent = read_job(parent_id)
     assert (parent.state, parent.attempt, parent.lease_token) == ("running", 0, None)
-    assert messages(database) == [parent_id, *part_ids]
+    assert send(database) == part_ids
     assert [read_job(part).spec["label"] for part in part_ids] == ["part 0", "part 1", "part 2"]
     assert {read_job(part).tag for part in part_ids} == {"mine"}
 
@@ -86,20 +89,20 @@ def test_a_split_job_cannot_be_claimed_while_a_part_is_at_work(
 def test_the_last_part_to_end_wakes_the_job_whatever_became_of_the_parts(
     database: Database, parent_id: str, part_ids: list[str]
 ) -> None:
-    messages(database)
+    send(database)
     succeed(database, part_ids[0])
     failing = claim_of(database, part_ids[1])
     with database.transaction() as session:
         assert leases.fail(session, part_ids[1], failing.token, GONE)
-    assert messages(database) == []
+    assert send(database) == []
     with database.transaction() as session:
         lifecycle.request_cancellation(session, part_ids[2])
-    assert messages(database) == [parent_id]
+    assert send(database) == [parent_id]
     claim = claim_of(database, parent_id)
     assert (claim.is_split, claim.attempt) == (True, 1)
 
 
-@pytest.mark.parametrize("ending", ["succeed", "fail", "cancel", "release"])
+@pytest.mark.parametrize("ending", list(ENDINGS))
 def test_whichever_way_its_worker_ends_it_the_last_part_wakes_the_job(
     database: Database, parent_id: str, part_ids: list[str], ending: str
 ) -> None:
@@ -109,13 +112,12 @@ def test_whichever_way_its_worker_ends_it_the_last_part_wakes_the_job(
     if ending == "release":  # which leaves it to another worker, unless it is to be cancelled
         with database.transaction() as session:
             assert repository.request_cancellation(session, part_ids[2])
-    messages(database)
-    arguments = [GONE] if ending == "fail" else []
+    send(database)
     with database.transaction() as session:
-        assert getattr(leases, ending)(session, part_ids[2], claim.token, *arguments)
-    assert messages(database) == [parent_id]
+        assert ENDINGS[ending](session, part_ids[2], claim.token)
+    assert send(database) == [parent_id]
     with database.snapshot() as session:
-        progress = lifecycle.described(session, parent_id).progress
+        progress = lifecycle.read(session, parent_id).progress
     assert progress is not None
     assert progress.iteration == 3
 
@@ -125,7 +127,7 @@ def test_progress_counts_the_parts_that_have_ended(
 ) -> None:
     succeed(database, part_ids[0])
     with database.snapshot() as session:
-        job = lifecycle.described(session, parent_id)
+        job = lifecycle.read(session, parent_id)
     assert job.progress is not None
     assert job.parts is not None
     assert (job.progress.stage, job.progress.iteration) == ("parts", 1)
@@ -158,14 +160,14 @@ def test_a_job_that_is_to_be_cancelled_is_not_split(
         assert leases.split(session, parent_id, claim.token, PARTS)
     assert read_job(parent_id).state == "cancelled"
     with database.snapshot() as session:
-        assert family.parts_of(session, parent_id) == []
+        assert job_parts.parts_of(session, parent_id) == []
 
 
 def test_a_lost_lease_splits_nothing(database: Database, parent_id: str) -> None:
     claim_of(database, parent_id)
     with database.transaction() as session:
         assert not leases.split(session, parent_id, "lease_of_another", PARTS)
-        assert family.parts_of(session, parent_id) == []
+        assert job_parts.parts_of(session, parent_id) == []
 
 
 def test_a_worker_lost_while_it_puts_parts_together_leaves_the_job_to_another(
@@ -174,11 +176,11 @@ def test_a_worker_lost_while_it_puts_parts_together_leaves_the_job_to_another(
     for part in part_ids:
         succeed(database, part)
     claim_of(database, parent_id, seconds=-1)
-    messages(database)
+    send(database)
     with database.transaction() as session:
         reaped = reaping.requeue_expired(session)
     assert reaped.requeued == [parent_id]
-    assert messages(database) == [parent_id]
+    assert send(database) == [parent_id]
     assert read_job(parent_id).state == "running"
     assert claim_of(database, parent_id).attempt == 2
 
@@ -190,11 +192,11 @@ def test_a_part_whose_worker_is_lost_for_good_still_wakes_the_job(
         succeed(database, part)
     for _ in range(3):
         claim_of(database, part_ids[2], seconds=-1)
-        messages(database)
+        send(database)
         with database.transaction() as session:
             reaping.requeue_expired(session)
     assert read_job(part_ids[2]).state == "failed"
-    assert messages(database) == [parent_id]
+    assert send(database) == [parent_id]
 
 
 def test_a_wake_up_that_was_lost_is_sent_again(
@@ -202,7 +204,7 @@ def test_a_wake_up_that_was_lost_is_sent_again(
 ) -> None:
     for part in part_ids:
         succeed(database, part)
-    messages(database)
+    send(database)
     with database.transaction() as session:
         assert reaping.resend_stale(session, -1, num_in_queue=0) == [parent_id]
 
@@ -213,10 +215,10 @@ def test_a_released_job_that_was_split_can_be_claimed_again(
     for part in part_ids:
         succeed(database, part)
     claim = claim_of(database, parent_id)
-    messages(database)
+    send(database)
     with database.transaction() as session:
-        assert leases.release(session, parent_id, claim.token)
-    assert messages(database) == [parent_id]
+        assert ENDINGS["release"](session, parent_id, claim.token)
+    assert send(database) == [parent_id]
     # As it was while its parts were at work: not in the queue a second time.
     assert read_job(parent_id).state == "running"
     assert claim_of(database, parent_id).is_split
@@ -287,7 +289,9 @@ def test_parts_come_in_the_order_in_which_they_were_made(
     with database.transaction() as session:
         assert leases.split(session, parent_id, claim.token, parts)
         # By number, not by its digits: 2 comes before 10.
-        assert [part.spec["part"] for part in family.parts_of(session, parent_id)] == [*range(12)]
+        assert [part.spec["part"] for part in job_parts.parts_of(session, parent_id)] == [
+            *range(12)
+        ]
 
 
 def test_states_of_parts_are_counted_for_several_jobs_at_once(
@@ -296,6 +300,6 @@ def test_states_of_parts_are_counted_for_several_jobs_at_once(
     childless = add_job()
     succeed(database, part_ids[1])
     with database.snapshot() as session:
-        counts = family.part_counts(session, [parent_id, childless])
+        counts = job_parts.part_counts(session, [parent_id, childless])
     assert set(counts) == {parent_id}
     assert counts[parent_id].by_state == {JobState.QUEUED: 2, JobState.SUCCEEDED: 1}

@@ -7,18 +7,18 @@ import pytest
 from sqlalchemy.exc import ProgrammingError
 
 from service.db.database import Database
-from service.monitoring import presence
-from service.monitoring.presence import Sighting
+from service.monitoring import heartbeats
+from service.monitoring.heartbeats import ProcessStatus
 from service.monitoring.records import ProcessKind
 from tests.waiting import wait_for
-from worker.processes.presence import Presence
+from worker.processes.process_heartbeat import ProcessHeartbeat
 from worker.processes.pulse import SILENT_SECONDS, Pulse
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.processes.presence.HEARTBEAT_SECONDS", 0.01)
-    monkeypatch.setattr("worker.processes.presence.LISTEN_SECONDS", 0.01)
+    monkeypatch.setattr("worker.processes.process_heartbeat.HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr("worker.processes.process_heartbeat.LISTEN_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def pulse() -> Pulse:
     return pulse
 
 
-def seen(database: Database) -> list[Sighting]:
+def seen(database: Database) -> list[ProcessStatus]:
     with database.snapshot() as session:
-        return presence.sightings(session)
+        return heartbeats.processes(session)
 
 
 def test_a_process_is_on_the_list_while_it_runs(database: Database, pulse: Pulse) -> None:
-    with Presence(database, ProcessKind.WORKER, pulse):
+    with ProcessHeartbeat(database, ProcessKind.WORKER, pulse):
         wait_for(lambda: seen(database))
         (process,) = seen(database)
         assert process.identity.kind is ProcessKind.WORKER
@@ -44,7 +44,7 @@ def test_a_process_is_on_the_list_while_it_runs(database: Database, pulse: Pulse
 
 
 def test_the_job_at_hand_is_named(database: Database, pulse: Pulse) -> None:
-    with Presence(database, ProcessKind.WORKER, pulse) as telling:
+    with ProcessHeartbeat(database, ProcessKind.WORKER, pulse) as telling:
         with telling.at_work_on("job_1"):
             wait_for(lambda: [process.job_id for process in seen(database)] == ["job_1"])
         wait_for(lambda: [process.job_id for process in seen(database)] == [None])
@@ -52,7 +52,7 @@ def test_the_job_at_hand_is_named(database: Database, pulse: Pulse) -> None:
 
 def test_a_process_that_does_not_do_its_round_does_not_tell(database: Database) -> None:
     pulse = Pulse()
-    with Presence(database, ProcessKind.WORKER, pulse):
+    with ProcessHeartbeat(database, ProcessKind.WORKER, pulse):
         time.sleep(0.1)
         assert seen(database) == []
         pulse.touch()
@@ -63,7 +63,7 @@ def test_a_database_that_was_away_is_told_again(
     database: Database, leaving_database: Any, pulse: Pulse
 ) -> None:
     leaving_database.server.is_away = True
-    with Presence(leaving_database, ProcessKind.DISPATCHER, pulse):
+    with ProcessHeartbeat(leaving_database, ProcessKind.DISPATCHER, pulse):
         wait_for(lambda: leaving_database.server.num_refused >= 2)
         leaving_database.server.is_away = False
         wait_for(lambda: seen(database))
@@ -82,8 +82,8 @@ def test_a_mistake_is_told_and_does_not_keep_it_from_telling_again(
             raise failures.pop()
         return 1
 
-    monkeypatch.setattr("worker.processes.presence.resident_bytes", resident_bytes)
-    with Presence(database, ProcessKind.WORKER, pulse):
+    monkeypatch.setattr("worker.processes.process_heartbeat.resident_bytes", resident_bytes)
+    with ProcessHeartbeat(database, ProcessKind.WORKER, pulse):
         wait_for(lambda: seen(database))
     assert caplog.text.count("Traceback") == 2
 
@@ -93,7 +93,7 @@ def test_an_end_is_not_held_up_by_a_database_that_is_away(
 ) -> None:
     # For ever: an end that waited for it would never come.
     leaving_database.server.is_away = True
-    with Presence(leaving_database, ProcessKind.WORKER, pulse):
+    with ProcessHeartbeat(leaving_database, ProcessKind.WORKER, pulse):
         pass
 
 

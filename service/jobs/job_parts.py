@@ -18,13 +18,12 @@ from sqlalchemy.orm import Session, aliased
 from service.db.clock import now
 from service.db.identifiers import new_id
 from service.jobs import job_counts, outbox
-from service.jobs.records import JobRecord, JobState
+from service.jobs.records import UNFINISHED, JobRecord, JobState
 from service.jobs.specs import JobSpec
 
 STAGE = "parts"
 # Share of a parent's work that its parts are; splitting and putting together are the rest.
 PARTS_SHARE = 0.95
-_UNFINISHED = (JobState.QUEUED, JobState.RUNNING)
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class PartCounts:
         return sum(count for state, count in self.by_state.items() if state.is_terminal)
 
 
-def rests_on_parts() -> ColumnElement[bool]:
+def waits_for_parts() -> ColumnElement[bool]:
     """Return the condition that a job runs, but by its parts: no worker holds it."""
     return (
         (JobRecord.state == JobState.RUNNING) & JobRecord.is_split & JobRecord.lease_token.is_(None)
@@ -50,8 +49,8 @@ def rests_on_parts() -> ColumnElement[bool]:
 def is_complete() -> ColumnElement[bool]:
     """Return the condition that a job waits for nothing but to have its parts put together."""
     part = aliased(JobRecord)
-    has_unfinished = exists().where(part.parent_id == JobRecord.id, part.state.in_(_UNFINISHED))
-    return rests_on_parts() & ~has_unfinished
+    has_unfinished = exists().where(part.parent_id == JobRecord.id, part.state.in_(UNFINISHED))
+    return waits_for_parts() & ~has_unfinished
 
 
 def waits() -> ColumnElement[bool]:
@@ -59,33 +58,28 @@ def waits() -> ColumnElement[bool]:
     return (JobRecord.state == JobState.QUEUED) | is_complete()
 
 
-def add_parts(
-    session: Session,
-    parent_id: str,
-    parts: Sequence[JobSpec],
-    max_attempts: int,
-    tag: str | None,
-    request_id: str | None,
-) -> None:
-    """Store a queued job and its message for every part; without any the parent is woken."""
-    jobs = [
+def add(session: Session, parent_id: str, specs: Sequence[JobSpec]) -> None:
+    """Store a queued job for every part of a job; without any the parent is woken."""
+    parent = session.get_one(JobRecord, parent_id)
+    # Microseconds apart, so that they are sent in their order: a statement may know one time.
+    made_at = session.execute(select(now())).scalar_one()
+    session.add_all(
         JobRecord(
             id=new_id("job"),
-            kind=part.kind,
+            kind=spec.kind,
             state=JobState.QUEUED,
-            spec=part.model_dump(mode="json"),
+            spec=spec.model_dump(mode="json"),
             parent_id=parent_id,
-            tag=tag,
-            request_id=request_id,
-            max_attempts=max_attempts,
+            tag=parent.tag,
+            request_id=parent.request_id,
+            max_attempts=parent.max_attempts,
+            woken_at=made_at + 1e-6 * position,
         )
-        for part in parts
-    ]
-    if jobs:
-        session.add_all(jobs)
-        session.flush()
-        job_counts.submitted(session, [part.kind for part in parts])
-        outbox.announce(session, [job.id for job in jobs])
+        for position, spec in enumerate(specs)
+    )
+    session.flush()
+    job_counts.submitted(session, [spec.kind for spec in specs])
+    if specs:
         _note_progress(session, parent_id)
     else:
         outbox.wake(session, [parent_id])
@@ -144,6 +138,8 @@ def part_ended(session: Session, job_id: str) -> None:
 
 def part_counts(session: Session, parent_ids: Sequence[str]) -> dict[str, PartCounts]:
     """Return how many parts each of these jobs has; jobs without parts are left out."""
+    if not parent_ids:
+        return {}
     rows = session.execute(
         select(JobRecord.parent_id, JobRecord.state, func.count())
         .where(JobRecord.parent_id.in_(parent_ids))

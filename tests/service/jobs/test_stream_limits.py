@@ -11,13 +11,13 @@ from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.http.scopes import Scope
 from service.keys import lifecycle
-from tests.service.http.doors.door import Door, opened, wait_for
+from tests.served import Served, served_api
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.integration
 
 HASH_KEY = "k" * 32
 MAX_STREAMS = 3
-# Half of the connections.
 MAX_STREAMS_IN_ALL = 5
 
 
@@ -42,21 +42,24 @@ def keys(database_url: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def door(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """Yield the door of a process that asks for keys."""
+def api(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Yield an API process that asks for keys."""
     environment = {
         "VNCE_DATABASE_URL": database_url,
         "VNCE_BROKER_URL": "redis://127.0.0.1:1/0",
         "VNCE_KEY_SECRET": HASH_KEY,
         "VNCE_MAX_STREAMS": str(MAX_STREAMS),
-        "VNCE_MAX_CONNECTIONS": str(2 * MAX_STREAMS_IN_ALL),
+        "VNCE_MAX_STREAMS_IN_ALL": str(MAX_STREAMS_IN_ALL),
     }
-    with opened(tmp_path_factory.mktemp("door"), environment) as door:
-        yield door
+    with served_api(tmp_path_factory.mktemp("api"), environment) as api:
+        yield api
+        api.hang_up()
 
 
-def test_streams_are_bounded_and_polls_are_answered(door: Door, keys: list[dict[str, str]]) -> None:
-    client = door.client()
+def test_streams_are_bounded_and_polls_are_answered(
+    api: Served, keys: list[dict[str, str]]
+) -> None:
+    client = api.client()
     spec = {"kind": "simulation", "graph": "ring", "n_variables": 3, "n_rows": 10, "seed": 1}
     submitted = client.post("/v1/jobs", json=spec, headers=keys[0])
     assert submitted.status_code == 202, submitted.text
