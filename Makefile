@@ -78,6 +78,7 @@ client: .venv/.dev  ## generate the Python client into build/client
 	rm -rf build/client
 	mkdir -p build
 	PATH="$(CURDIR)/$(BIN):$$PATH" openapi-python-client generate --path openapi.yaml --config client.yaml --meta setup --output-path build/client --fail-on-warning
+	cp docs/client.md build/client/README.md
 
 bench: .venv/.dev  ## all figures, into benchmarks/results; hours: it goes on where it was cut off
 	$(BIN)/python -m benchmarks.speed

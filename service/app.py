@@ -16,6 +16,7 @@ from service.datasets import endpoints as datasets
 from service.db.database import Database
 from service.http import error_handlers, openapi_document
 from service.http.head import HeadMiddleware
+from service.http.openapi_responses import ANY_PROBLEM
 from service.http.parameters import refuse_nul, refuse_unknown_parameters
 from service.http.request_log import RequestLogMiddleware
 from service.http.request_metrics import RequestMetrics
@@ -37,7 +38,19 @@ DESCRIPTION = """\
 Undirected graphical models from incomplete, mostly non-negative tables.
 
 Upload a table, submit a job, poll it, read its result. Every error is a problem document
-(RFC 9457) and every answer carries `X-Request-ID`. A number that does not exist is null."""
+(RFC 9457) and every answer carries `X-Request-ID`. A number that does not exist is null.
+
+An answer with an `ETag` is sent again only if it has changed: with that tag as `If-None-Match` the
+answer is 304, without a body."""
+
+TAGS = {
+    "datasets": "Tables as they were uploaded, what was read from them, and their true graphs.",
+    "jobs": "Estimations, simulations, scorings and experiments: submitted, followed, cancelled.",
+    "results": "What a job that has succeeded leaves: its document, its graph, its files.",
+    "kinds": "Models and estimators: when to use which, and what each may be told.",
+    "api-keys": "The tenant's keys; needs the scope `admin`.",
+    "health": "How the service itself does, for probes, Prometheus and operators.",
+}
 
 # Requests that are worked on at a time; others wait in the order of their arrival. Threads take
 # turns at the interpreter and let go of it at every query: of forty, the one with SQLite's write
@@ -75,6 +88,10 @@ def create_app(settings: Settings) -> FastAPI:
         title="VNCE",
         version=importlib.metadata.version("vnce"),
         description=DESCRIPTION,
+        openapi_tags=[{"name": name, "description": said} for name, said in TAGS.items()],
+        responses=ANY_PROBLEM,
+        # A job's specification is one class, as it is posted and as it is shown.
+        separate_input_output_schemas=False,
         lifespan=lifespan,
     )
     app.state.settings = settings

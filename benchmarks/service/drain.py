@@ -114,9 +114,7 @@ def drain_seconds(stack: Stack) -> float:
 def _work_seconds() -> float:
     """Return how long the work of a short job takes by itself."""
     name = "work"
-    spec = SimulationSpec.model_validate(
-        {**SHORT_JOB, "name": name, "missing_fraction": 0.0, "tag": None}
-    )
+    spec = SimulationSpec.model_validate({**SHORT_JOB, "name": name})
     limits = ReadLimits.from_settings(WorkerSettings())
     times = []
     for _ in range(30):

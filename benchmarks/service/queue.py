@@ -12,8 +12,8 @@ from benchmarks.service.stack import Stack, on_sqlite
 from benchmarks.service.tables import SHORT_JOB, estimation, upload
 from service.jobs import planning, submission
 from service.jobs.records import JobRecord, JobState
-from service.jobs.specs.estimation import EstimationJobCreate
-from service.jobs.specs.simulation import SimulationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.simulation import SimulationSpec
 from service.jobs.submission import SubmissionLimits, Submitter
 from worker.dispatcher import Dispatcher
 from worker.queue.celery_app import create_celery
@@ -78,13 +78,13 @@ def _queue(stack: Stack, datasets: list[str], numbers: range) -> None:
     submitter = Submitter(api_key_id=None, request_id=None)
     with stack.tenant_database.transaction() as session:
         for number in numbers:
-            body: SimulationJobCreate | EstimationJobCreate
+            body: SimulationSpec | EstimationSpec
             tag = {"tag": f"tag-{number % NUM_TAGS}"}
             if number % 2:
-                body = SimulationJobCreate.model_validate({**SHORT_JOB, **tag})
+                body = SimulationSpec.model_validate({**SHORT_JOB, **tag})
             else:
                 fit = estimation(datasets[number // 2 % len(datasets)])
-                body = EstimationJobCreate.model_validate({**fit, **tag})
+                body = EstimationSpec.model_validate({**fit, **tag})
             submission.store(session, planning.plan(session, body), limits, submitter)
 
 

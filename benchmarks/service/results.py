@@ -21,8 +21,8 @@ PARTS = {
     "page of the selected pairs": "/result/graph?selected=true",
     "page of the strong pairs": "/result/graph?min_abs_weight=0.05",
     "precision as JSON": "/result/precision",
-    "precision as npy": "/result/precision/content?format=npy",
-    "graph as GraphML": "/result/graph/content?format=graphml",
+    "precision as npy": "/result/files/precision.npy",
+    "graph as GraphML": "/result/files/graph.graphml",
 }
 
 

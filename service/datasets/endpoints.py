@@ -26,8 +26,7 @@ from service.http.dependencies import DatabaseDep, RequireRoomDep, SettingsDep
 from service.http.downloads import send_blob
 from service.http.etag import IMMUTABLE, etag_of, is_fresh, json_response
 from service.http.json_route import JsonRoute
-from service.http.openapi_links import link_in_body, links_to
-from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
+from service.http.openapi_responses import BODY_CODES, Responses, header, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.http.root_path import address_of
@@ -45,51 +44,40 @@ _UPLOAD_CODES = (
     ProblemCode.UNREADABLE_DATASET,
     *BODY_CODES,
 )
-_BINARY: dict[str, Any] = {
-    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
-}
+_BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
+_EXAMPLE = """\
+iron,zinc,lead
+1.2,0.4,
+0.8,,0.3
+2.1,0.9,0.7
+,0.5,0.2
+1.6,0.7,0.5
+0.9,0.3,0.4
+"""
 _UPLOAD_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": f"The file as it is: {FORMATS}. Its Content-Type may be "
         "anything. `Content-Digest` (sha-256 or sha-512, RFC 9530) is checked if sent.",
-        "content": _BINARY,
+        "content": {"application/octet-stream": _BYTES | {"example": _EXAMPLE}},
     }
 }
 _CREATED: Responses = {
     201: {
         "headers": {
-            "Location": {
-                "description": "Address of the data set.",
-                "schema": {"type": "string"},
-            },
-            "ETag": {
-                "description": "SHA-256 of the uploaded bytes, in quotes.",
-                "schema": {"type": "string"},
-            },
+            "Location": header("Address of the data set."),
+            "ETag": header("SHA-256 of the uploaded bytes, in quotes."),
         },
-        "links": links_to(
-            "dataset_id",
-            "get_dataset",
-            "download_dataset",
-            "put_ground_truth",
-            "delete_dataset",
-        )
-        | link_in_body(
-            "create_job",
-            {"kind": "estimation", "dataset_id": "$response.body#/id"},
-            "`id` is the `dataset_id` of an estimation.",
-        ),
     }
 }
-_TRUTH_LINKS = links_to("dataset_id", "get_ground_truth", "delete_ground_truth", field="dataset_id")
-_ATTACHED: Responses = {
+_FILE: Responses = {
     200: {
-        "model": GroundTruthRead,
-        "description": "It replaced the graph that was attached.",
-        "links": _TRUTH_LINKS,
-    },
-    201: {"links": _TRUTH_LINKS},
+        "description": "The file, byte for byte.",
+        "content": {"application/octet-stream": _BYTES},
+    }
+}
+_REPLACED: Responses = {
+    200: {"model": GroundTruthRead, "description": "It replaced the graph that was attached."}
 }
 
 
@@ -152,7 +140,7 @@ async def preview_dataset(
         return await lifecycle.in_reader_thread(partial(lifecycle.preview, upload, read_request))
 
 
-@router.get("", operation_id="list_datasets", responses=problem_responses())
+@router.get("", operation_id="list_datasets")
 def list_datasets(
     database: DatabaseDep, limit: LimitQuery = 50, cursor: CursorQuery = None
 ) -> DatasetPage:
@@ -172,7 +160,7 @@ def list_datasets(
     "/{dataset_id}",
     operation_id="get_dataset",
     response_model=DatasetRead,
-    responses=UNCHANGED | problem_responses(ProblemCode.NOT_FOUND),
+    responses=problem_responses(ProblemCode.NOT_FOUND),
 )
 def get_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) -> Response:
     """Show what was read from an upload, how, and what is remarkable about it."""
@@ -185,9 +173,7 @@ def get_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) 
     "/{dataset_id}/content",
     operation_id="download_dataset",
     response_class=Response,
-    responses={200: {"description": "The file, byte for byte.", "content": _BINARY}}
-    | UNCHANGED
-    | problem_responses(ProblemCode.NOT_FOUND),
+    responses=_FILE | problem_responses(ProblemCode.NOT_FOUND),
 )
 def download_dataset(dataset_id: DatasetId, request: Request, database: DatabaseDep) -> Response:
     """Download the bytes that were uploaded."""
@@ -216,7 +202,7 @@ def delete_dataset(dataset_id: DatasetId, database: DatabaseDep) -> None:
     "/{dataset_id}/ground-truth",
     operation_id="put_ground_truth",
     status_code=201,
-    responses=_ATTACHED | problem_responses(ProblemCode.NOT_FOUND, *BODY_CODES),
+    responses=_REPLACED | problem_responses(ProblemCode.NOT_FOUND, *BODY_CODES),
 )
 def put_ground_truth(
     dataset_id: DatasetId, body: GroundTruthCreate, response: Response, database: DatabaseDep

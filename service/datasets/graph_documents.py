@@ -37,7 +37,7 @@ class TruthEdge(TypedDict):
 class EdgeListCreate(RequestModel):
     """A graph as the list of its edges; variables in no edge have none."""
 
-    kind: Literal["edges"] = Field(description="`edges`.")
+    kind: Literal["edges"] = Field("edges", description="`edges`.")
     # Each edge's turn of ours also lets other threads go on.
     edges: list[Annotated[TruthEdge, BeforeValidator(has_few_fields)]] = Field(
         fail_fast=True,
@@ -50,7 +50,7 @@ class EdgeListCreate(RequestModel):
 class AdjacencyCreate(RequestModel):
     """A graph as its adjacency matrix."""
 
-    kind: Literal["adjacency"] = Field(description="`adjacency`.")
+    kind: Literal["adjacency"] = Field("adjacency", description="`adjacency`.")
     names: Annotated[list[str], Field(fail_fast=True)] | None = Field(
         default=None,
         description="Variables of the rows and columns, every one of the data set once; left out: "

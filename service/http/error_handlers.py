@@ -32,7 +32,6 @@ _CODE_OF_STATUS = {
     400: ProblemCode.VALIDATION_FAILED,
     404: ProblemCode.NOT_FOUND,
     405: ProblemCode.METHOD_NOT_ALLOWED,
-    406: ProblemCode.NOT_ACCEPTABLE,
     413: ProblemCode.PAYLOAD_TOO_LARGE,
     415: ProblemCode.UNSUPPORTED_MEDIA_TYPE,
 }

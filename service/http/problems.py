@@ -27,7 +27,6 @@ class ProblemCode(StrEnum):
     FOREIGN_ORIGIN = "foreign-origin"
     NOT_FOUND = "not-found"
     METHOD_NOT_ALLOWED = "method-not-allowed"
-    NOT_ACCEPTABLE = "not-acceptable"
     DATASET_IN_USE = "dataset-in-use"
     GROUND_TRUTH_MISSING = "ground-truth-missing"
     JOB_NOT_FINISHED = "job-not-finished"
@@ -63,7 +62,6 @@ KINDS: Final[dict[ProblemCode, Kind]] = {
     ProblemCode.FOREIGN_ORIGIN: Kind(403, "The origin is not allowed"),
     ProblemCode.NOT_FOUND: Kind(404, "Not found"),
     ProblemCode.METHOD_NOT_ALLOWED: Kind(405, "The method is not allowed here"),
-    ProblemCode.NOT_ACCEPTABLE: Kind(406, "The result is not available in that format"),
     ProblemCode.DATASET_IN_USE: Kind(409, "Jobs still need this data set"),
     ProblemCode.GROUND_TRUTH_MISSING: Kind(409, "The job had no ground truth to be scored against"),
     ProblemCode.JOB_NOT_FINISHED: Kind(409, "The job has not finished"),

@@ -2,7 +2,16 @@
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 MAX_FIELDS = 100
 Fields = TypeVar("Fields")
@@ -41,3 +50,19 @@ class RequestModel(BaseModel):
     @classmethod
     def _has_few_fields(cls, fields: Any) -> Any:
         return has_few_fields(fields)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        # The word that says which form of several this is cannot be left out of a document, though
+        # programs that make one by its class need not say it.
+        document = handler(core)
+        schema = handler.resolve_ref_schema(document)
+        words = [name for name, field in schema["properties"].items() if "const" in field]
+        if words:
+            schema["required"] = [
+                *words,
+                *(n for n in schema.get("required", []) if n not in words),
+            ]
+        return document

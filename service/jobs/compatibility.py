@@ -12,20 +12,20 @@ from service.datasets.schemas import ColumnSummary, DatasetSummary
 from service.http.problems import ProblemItem
 from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.comparators import (
-    ContrastiveDivergenceEstimatorCreate,
-    GaussianEmEstimatorCreate,
-    GaussianScoreMatchingEstimatorCreate,
-    MleEstimatorCreate,
-    PseudoLikelihoodEstimatorCreate,
-    ScoreMatchingEstimatorCreate,
+    ContrastiveDivergenceEstimatorSpec,
+    GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorSpec,
+    MleEstimatorSpec,
+    PseudoLikelihoodEstimatorSpec,
+    ScoreMatchingEstimatorSpec,
 )
 from service.jobs.specs.contrastive import (
-    ContrastiveCreate,
-    NceEstimatorCreate,
-    VnceEstimatorCreate,
+    ContrastiveSpec,
+    NceEstimatorSpec,
+    VnceEstimatorSpec,
 )
-from service.jobs.specs.estimation import EstimationJobCreate, EstimatorCreate
-from service.jobs.specs.models import GaussianModelCreate
+from service.jobs.specs.estimation import EstimationSpec, EstimatorSpec
+from service.jobs.specs.models import GaussianModelSpec
 from service.jobs.vocabulary import (
     CensoredRule,
     Filling,
@@ -47,7 +47,7 @@ WEAKEST_SAFE_PENALTY = {
 }
 
 # The comparators of model `gaussian`, which estimate no other.
-_ON_THE_LINE = (GaussianEmEstimatorCreate, GaussianScoreMatchingEstimatorCreate)
+_ON_THE_LINE = (GaussianEmEstimatorSpec, GaussianScoreMatchingEstimatorSpec)
 
 
 def num_parameters(num_variables: int) -> int:
@@ -60,7 +60,7 @@ def least_observed(num_rows: int) -> int:
     return min(max(10, math.ceil(num_rows / 50)), math.ceil(num_rows / 2))
 
 
-def effective_penalty(estimator: ContrastiveCreate) -> PenaltyChoice | float | None:
+def effective_penalty(estimator: ContrastiveSpec) -> PenaltyChoice | float | None:
     """Return the penalty that is meant: the paper's recipe has none to choose."""
     if estimator.penalty is PenaltyChoice.AUTO and _is_paper(estimator):
         return None
@@ -68,7 +68,7 @@ def effective_penalty(estimator: ContrastiveCreate) -> PenaltyChoice | float | N
 
 
 def reasons_against(
-    request: EstimationJobCreate, summary: DatasetSummary, columns: list[ColumnSummary]
+    request: EstimationSpec, summary: DatasetSummary, columns: list[ColumnSummary]
 ) -> list[ProblemItem]:
     """Return every reason why `request` cannot run on the chosen `columns`; empty if it can."""
     found = [*_of_the_table(request, summary, columns)]
@@ -79,7 +79,7 @@ def reasons_against(
 
 
 def _of_the_table(
-    request: EstimationJobCreate, summary: DatasetSummary, columns: list[ColumnSummary]
+    request: EstimationSpec, summary: DatasetSummary, columns: list[ColumnSummary]
 ) -> Iterator[ProblemItem]:
     width = len(columns)
     rows = summary.n_rows - summary.n_empty_rows
@@ -94,12 +94,12 @@ def _of_the_table(
         )
     yield from _of_the_pair(request)
     estimator = request.estimator
-    if isinstance(estimator, ContrastiveCreate):
+    if isinstance(estimator, ContrastiveSpec):
         yield from _of_the_penalty(estimator, width, rows)
     else:
         yield from _of_few_rows(request, width, rows)
     match request.estimator:
-        case NceEstimatorCreate(imputation=Imputation.DROP):
+        case NceEstimatorSpec(imputation=Imputation.DROP):
             if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
                 yield ProblemItem(
                     message=f"{summary.n_complete_rows} rows are complete and at least {MIN_ROWS} "
@@ -108,8 +108,8 @@ def _of_the_table(
                     pointer="/estimator/imputation",
                 )
         case (
-            PseudoLikelihoodEstimatorCreate(imputation=Filling.DROP)
-            | ScoreMatchingEstimatorCreate(imputation=Filling.DROP)
+            PseudoLikelihoodEstimatorSpec(imputation=Filling.DROP)
+            | ScoreMatchingEstimatorSpec(imputation=Filling.DROP)
         ):
             if width == summary.n_columns and summary.n_complete_rows <= width:
                 yield ProblemItem(
@@ -119,24 +119,24 @@ def _of_the_table(
                     pointer="/estimator/imputation",
                 )
         case (
-            NceEstimatorCreate()
-            | VnceEstimatorCreate()
-            | MleEstimatorCreate()
-            | ContrastiveDivergenceEstimatorCreate()
-            | PseudoLikelihoodEstimatorCreate()
-            | ScoreMatchingEstimatorCreate()
-            | GaussianEmEstimatorCreate()
-            | GaussianScoreMatchingEstimatorCreate()
+            NceEstimatorSpec()
+            | VnceEstimatorSpec()
+            | MleEstimatorSpec()
+            | ContrastiveDivergenceEstimatorSpec()
+            | PseudoLikelihoodEstimatorSpec()
+            | ScoreMatchingEstimatorSpec()
+            | GaussianEmEstimatorSpec()
+            | GaussianScoreMatchingEstimatorSpec()
         ):
             pass
         case _ as unknown:
             assert_never(unknown)
 
 
-def _of_the_pair(request: EstimationJobCreate) -> Iterator[ProblemItem]:
+def _of_the_pair(request: EstimationSpec) -> Iterator[ProblemItem]:
     """Yield what stands between the model and the estimator."""
-    is_gaussian = isinstance(request.model, GaussianModelCreate)
-    if is_gaussian and isinstance(request.estimator, ContrastiveCreate):
+    is_gaussian = isinstance(request.model, GaussianModelSpec)
+    if is_gaussian and isinstance(request.estimator, ContrastiveSpec):
         yield from _beyond_gaussian(request.estimator)
     elif is_gaussian and not isinstance(request.estimator, _ON_THE_LINE):
         yield ProblemItem(
@@ -152,20 +152,20 @@ def _of_the_pair(request: EstimationJobCreate) -> Iterator[ProblemItem]:
         )
 
 
-def _beyond_gaussian(estimator: ContrastiveCreate) -> Iterator[ProblemItem]:
+def _beyond_gaussian(estimator: ContrastiveSpec) -> Iterator[ProblemItem]:
     """Yield the choices that contrastive estimators do not offer for model "gaussian"."""
     if _is_paper(estimator):
         yield ProblemItem(
             message='Model "gaussian" has no preset but "default".', pointer="/estimator/preset"
         )
-    if isinstance(estimator, NceEstimatorCreate) and estimator.imputation is Imputation.NOISE:
+    if isinstance(estimator, NceEstimatorSpec) and estimator.imputation is Imputation.NOISE:
         yield ProblemItem(
             message='Model "gaussian" takes "mean", "zero" or "drop".',
             pointer="/estimator/imputation",
         )
 
 
-def _of_the_penalty(estimator: ContrastiveCreate, width: int, rows: int) -> Iterator[ProblemItem]:
+def _of_the_penalty(estimator: ContrastiveSpec, width: int, rows: int) -> Iterator[ProblemItem]:
     """Yield the penalty that would let data and noise be told apart with certainty."""
     if num_parameters(width) < rows:
         return
@@ -191,18 +191,18 @@ def _of_the_penalty(estimator: ContrastiveCreate, width: int, rows: int) -> Iter
         )
 
 
-def _of_few_rows(request: EstimationJobCreate, width: int, rows: int) -> Iterator[ProblemItem]:
+def _of_few_rows(request: EstimationSpec, width: int, rows: int) -> Iterator[ProblemItem]:
     """Yield that a comparator needs a penalty; whether one is too weak the engine says."""
     estimator, model = request.estimator, request.model
-    assert not isinstance(estimator, ContrastiveCreate)
-    has_mean = isinstance(model, GaussianModelCreate) or model.linear is LinearChoice.FREE
+    assert not isinstance(estimator, ContrastiveSpec)
+    has_mean = isinstance(model, GaussianModelSpec) or model.linear is LinearChoice.FREE
     if rows >= width + has_mean or estimator.penalty is not None:
         return
-    if isinstance(estimator, GaussianEmEstimatorCreate):
+    if isinstance(estimator, GaussianEmEstimatorSpec):
         helps = 'set `penalty` to "ebic", "cv" or a number'
-    elif isinstance(estimator, GaussianScoreMatchingEstimatorCreate):
+    elif isinstance(estimator, GaussianScoreMatchingEstimatorSpec):
         helps = 'set `penalty` to "cv" or 1'
-    elif isinstance(estimator, ScoreMatchingEstimatorCreate):
+    elif isinstance(estimator, ScoreMatchingEstimatorSpec):
         helps = 'set `penalty=1` and `penalty_kind="ridge"`'
     else:
         helps = "set `penalty` to 1"
@@ -214,7 +214,7 @@ def _of_few_rows(request: EstimationJobCreate, width: int, rows: int) -> Iterato
 
 
 def _of_the_column(
-    request: EstimationJobCreate, column: ColumnSummary, min_observed: int
+    request: EstimationSpec, column: ColumnSummary, min_observed: int
 ) -> Iterator[ProblemItem]:
     if column.n_observed == 0:
         yield ProblemItem(
@@ -234,7 +234,7 @@ def _of_the_column(
             message="All observed values are the same; leave the variable out.",
             column=column.name,
         )
-    if column.n_negative > 0 and isinstance(request.model, GaussianModelCreate):
+    if column.n_negative > 0 and isinstance(request.model, GaussianModelSpec):
         if request.model.transform is not Transform.NONE:
             yield ProblemItem(
                 message=f"The transform {request.model.transform} takes no negative values.",
@@ -273,5 +273,5 @@ def refused_limits(censored: CensoredRule, column: ColumnSummary) -> Iterator[Pr
         )
 
 
-def _is_paper(estimator: EstimatorCreate | ContrastiveCreate) -> bool:
-    return isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER
+def _is_paper(estimator: EstimatorSpec | ContrastiveSpec) -> bool:
+    return isinstance(estimator, VnceEstimatorSpec) and estimator.preset is Preset.PAPER

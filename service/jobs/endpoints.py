@@ -1,17 +1,16 @@
 """Submission, polling, cancelling and deleting of jobs."""
 
 import logging
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Body, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from service.http import pagination as paging
 from service.http.dependencies import DatabaseDep, IdentityDep, SettingsDep
 from service.http.etag import json_response
 from service.http.json_route import JsonRoute
-from service.http.openapi_links import links_to
-from service.http.openapi_responses import BODY_CODES, UNCHANGED, Responses, problem_responses
+from service.http.openapi_responses import BODY_CODES, Responses, header, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
 from service.http.request_model import LABEL_PATTERN
@@ -50,6 +49,26 @@ _STREAM: Responses = {
 }
 _WAS_FINAL: Responses = {200: {"model": JobRead, "description": "It was in a final state already."}}
 
+JobBody = Annotated[
+    JobCreate,
+    Body(
+        openapi_examples={
+            "estimation": {
+                "summary": "The network of a data set, cube roots of its columns taken.",
+                "value": {
+                    "kind": "estimation",
+                    "dataset_id": "dataset_6141645bcbf443d6b95973d5a71edf2f",
+                    "model": {"kind": "truncated-gaussian", "transform": "cbrt"},
+                    "estimator": {"kind": "vnce"},
+                },
+            },
+            "simulation": {
+                "summary": "A data set of known network with a third of its cells missing.",
+                "value": {"kind": "simulation", "graph": "ring", "missing_fraction": 0.33},
+            },
+        }
+    ),
+]
 JobId = Annotated[str, Path(description="Identifier of the job.")]
 IdempotencyKey = Annotated[
     str | None,
@@ -66,23 +85,17 @@ LastEventId = Annotated[
 ]
 
 
-def _header(description: str) -> dict[str, Any]:
-    return {"description": description, "schema": {"type": "string"}}
-
-
 _ACCEPTED_HEADERS = {
-    "Location": _header("Address of the job."),
-    "Retry-After": _header("Seconds to wait before looking at it."),
+    "Location": header("Address of the job."),
+    "Retry-After": header("Seconds to wait before looking at it."),
 }
-_LINKS = links_to("job_id", "get_job", "cancel_job", "delete_job", "get_result")
 _ACCEPTED: Responses = {
     200: {
         "model": JobRead,
         "description": "The job that this Idempotency-Key has made before.",
         "headers": _ACCEPTED_HEADERS,
-        "links": _LINKS,
     },
-    202: {"headers": _ACCEPTED_HEADERS, "links": _LINKS},
+    202: {"headers": _ACCEPTED_HEADERS},
 }
 
 
@@ -101,7 +114,7 @@ _ACCEPTED: Responses = {
     ),
 )
 def create_job(
-    body: JobCreate,
+    body: JobBody,
     request: Request,
     response: Response,
     database: DatabaseDep,
@@ -130,13 +143,13 @@ def create_job(
     operation_id="validate_job",
     responses=problem_responses(*_REFUSALS, *BODY_CODES),
 )
-def validate_job(body: JobCreate, database: DatabaseDep) -> JobPlan:
+def validate_job(body: JobBody, database: DatabaseDep) -> JobPlan:
     """Say what a request would run; store nothing."""
     with database.snapshot() as session:
         return planning.describe(planning.plan(session, body))
 
 
-@router.get("", operation_id="list_jobs", responses=problem_responses())
+@router.get("", operation_id="list_jobs")
 def list_jobs(
     database: DatabaseDep,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
@@ -186,7 +199,7 @@ def list_jobs(
     "/{job_id}",
     operation_id="get_job",
     response_model=JobRead,
-    responses=UNCHANGED | problem_responses(ProblemCode.NOT_FOUND),
+    responses=problem_responses(ProblemCode.NOT_FOUND),
 )
 def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Show a job, whatever its state; Retry-After says when to look again."""
@@ -201,7 +214,6 @@ def get_job(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     operation_id="follow_job",
     response_class=StreamingResponse,
     responses=_STREAM | problem_responses(ProblemCode.NOT_FOUND),
-    openapi_extra={"x-not-for-generated-clients": True},
 )
 def follow_job(
     job_id: JobId,

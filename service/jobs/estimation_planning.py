@@ -16,15 +16,14 @@ from service.jobs.planned_data import (
 )
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
-from service.jobs.specs.base import chosen_seed
+from service.jobs.specs.base import chosen_seed, planned
 from service.jobs.specs.contrastive import (
     PAPER_NOISE_DRAWS,
-    ContrastiveCreate,
     ContrastiveSpec,
-    VnceEstimatorCreate,
+    VnceEstimatorSpec,
 )
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from service.jobs.specs.models import TruncatedGaussianModelCreate
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.models import TruncatedGaussianModelSpec
 from service.jobs.vocabulary import LinearChoice, Preset
 
 BYTES_PER_NUMBER = 8
@@ -49,7 +48,7 @@ _MEANING_OF_GAPS = {
 }
 
 
-def plan_estimation(session: Session, request: EstimationJobCreate) -> Plan:
+def plan_estimation(session: Session, request: EstimationSpec) -> Plan:
     """Return what `request` would run.
 
     Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
@@ -58,7 +57,8 @@ def plan_estimation(session: Session, request: EstimationJobCreate) -> Plan:
     dataset = lock_dataset(session, request.dataset_id)
     summary = DatasetSummary.model_validate(dataset.summary)
     spec = resolve(request, summary)
-    chosen = set(spec.variables)
+    names = planned(spec.variables)
+    chosen = set(names)
     return Plan(
         spec=spec,
         data=PlannedData(
@@ -67,11 +67,11 @@ def plan_estimation(session: Session, request: EstimationJobCreate) -> Plan:
             summary=summary,
             columns=[column for column in summary.columns if column.name in chosen],
         ),
-        ground_truth=_true_edges(session, dataset.id, spec.variables),
+        ground_truth=_true_edges(session, dataset.id, names),
     )
 
 
-def resolve(request: EstimationJobCreate, summary: DatasetSummary) -> EstimationSpec:
+def resolve(request: EstimationSpec, summary: DatasetSummary) -> EstimationSpec:
     """Return the request with every choice made, for a data set of which `summary` tells.
 
     Raises `ProblemError` (`incompatible-model`) with every reason why the model does not fit it.
@@ -81,8 +81,8 @@ def resolve(request: EstimationJobCreate, summary: DatasetSummary) -> Estimation
     refuse(reasons or reasons_against(request, summary, columns))
     names = [column.name for column in columns]
     seed = chosen_seed(request.seed)
-    request = request.model_copy(update=_decided(request))
-    return EstimationSpec.model_validate({**request.model_dump(), "variables": names, "seed": seed})
+    decided = {"variables": names, "seed": seed, **_decided(request)}
+    return request.model_copy(update=decided)
 
 
 def describe_estimation(spec: EstimationSpec, plan: Plan) -> EstimationPlan:
@@ -113,17 +113,17 @@ def warnings_about(spec: EstimationSpec, data: PlannedData) -> list[PlanWarning]
     return [*upload_warnings(data), *gap_warnings(data, _MEANING_OF_GAPS[spec.estimator.kind])]
 
 
-def _decided(request: EstimationJobCreate) -> dict[str, Any]:
+def _decided(request: EstimationSpec) -> dict[str, Any]:
     """Return the parts of a request that other parts of it decide."""
     parts: dict[str, Any] = {}
     estimator, model = request.estimator, request.model
-    is_paper = isinstance(estimator, VnceEstimatorCreate) and estimator.preset is Preset.PAPER
-    if isinstance(estimator, ContrastiveCreate):
+    is_paper = isinstance(estimator, VnceEstimatorSpec) and estimator.preset is Preset.PAPER
+    if isinstance(estimator, ContrastiveSpec):
         recipe: dict[str, Any] = {"penalty": effective_penalty(estimator)}
         if is_paper:
             recipe["noise_draws"] = PAPER_NOISE_DRAWS
         parts["estimator"] = estimator.model_copy(update=recipe)
-    is_open = isinstance(model, TruncatedGaussianModelCreate) and model.linear is LinearChoice.AUTO
+    is_open = isinstance(model, TruncatedGaussianModelSpec) and model.linear is LinearChoice.AUTO
     if is_open and is_paper:
         parts["model"] = model.model_copy(update={"linear": LinearChoice.ZERO})
     return parts

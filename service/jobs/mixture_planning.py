@@ -17,11 +17,9 @@ from service.jobs.planned_data import (
 )
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
-from service.jobs.specs.base import MIN_ROWS, chosen_seed
+from service.jobs.specs.base import MIN_ROWS, chosen_seed, planned
 from service.jobs.specs.mixture import (
-    MixtureEstimationJobCreate,
     MixtureEstimationSpec,
-    MixtureMleEstimatorCreate,
     MixtureMleEstimatorSpec,
 )
 from service.jobs.vocabulary import MixtureForm
@@ -35,7 +33,7 @@ _GAPS = (
 NO_CONCERN = {WarningCode.SINGLE_COLUMN, WarningCode.NEGATIVE_VALUES, WarningCode.EMPTY_ROWS}
 
 
-def plan_mixture(session: Session, request: MixtureEstimationJobCreate) -> Plan:
+def plan_mixture(session: Session, request: MixtureEstimationSpec) -> Plan:
     """Return what `request` would run.
 
     Raises `ProblemError`: `not-found` without the data set, `incompatible-model` with every
@@ -44,20 +42,21 @@ def plan_mixture(session: Session, request: MixtureEstimationJobCreate) -> Plan:
     dataset = lock_dataset(session, request.dataset_id)
     summary = DatasetSummary.model_validate(dataset.summary)
     spec = resolve_mixture(request, summary)
+    names = planned(spec.variables)
     return Plan(
         spec=spec,
         data=PlannedData(
             dataset_id=dataset.id,
             dataset_name=dataset.name,
             summary=summary,
-            columns=[column for column in summary.columns if column.name in spec.variables],
+            columns=[column for column in summary.columns if column.name in names],
         ),
         ground_truth=None,  # one column makes no graph
     )
 
 
 def resolve_mixture(
-    request: MixtureEstimationJobCreate, summary: DatasetSummary
+    request: MixtureEstimationSpec, summary: DatasetSummary
 ) -> MixtureEstimationSpec:
     """Return the request with every choice made, for a data set of which `summary` tells.
 
@@ -67,9 +66,7 @@ def resolve_mixture(
     refuse(reasons or list(_reasons_against(request, columns)))
     seed = chosen_seed(request.seed)
     names = [column.name for column in columns]
-    return MixtureEstimationSpec.model_validate(
-        {**request.model_dump(), "variables": names, "seed": seed}
-    )
+    return request.model_copy(update={"variables": names, "seed": seed})
 
 
 def describe_mixture(spec: MixtureEstimationSpec, data: PlannedData) -> EstimationPlan:
@@ -103,7 +100,7 @@ def mixture_warnings(data: PlannedData) -> list[PlanWarning]:
 
 
 def _reasons_against(
-    request: MixtureEstimationJobCreate, columns: list[ColumnSummary]
+    request: MixtureEstimationSpec, columns: list[ColumnSummary]
 ) -> Iterator[ProblemItem]:
     if len(columns) != 1:
         yield ProblemItem(
@@ -122,7 +119,7 @@ def _reasons_against(
         )
     elif column.is_constant:
         yield ProblemItem(message="All observed values are the same.", column=column.name)
-    is_likelihood = isinstance(request.estimator, MixtureMleEstimatorCreate)
+    is_likelihood = isinstance(request.estimator, MixtureMleEstimatorSpec)
     if is_likelihood and request.model.form is MixtureForm.NORMALISED and column.n_zeros > 0:
         yield ProblemItem(
             message="At exact zeros the likelihood of the normalised mixture grows without bound "

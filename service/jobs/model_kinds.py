@@ -5,41 +5,40 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from service.http.openapi_responses import gate_responses
 from service.http.request_model import RequestModel
 from service.http.scoped_route import ScopedRoute
 from service.jobs.specs.comparators import (
-    ContrastiveDivergenceEstimatorCreate,
-    GaussianEmEstimatorCreate,
-    GaussianScoreMatchingEstimatorCreate,
-    MleEstimatorCreate,
-    PseudoLikelihoodEstimatorCreate,
-    ScoreMatchingEstimatorCreate,
+    ContrastiveDivergenceEstimatorSpec,
+    GaussianEmEstimatorSpec,
+    GaussianScoreMatchingEstimatorSpec,
+    MleEstimatorSpec,
+    PseudoLikelihoodEstimatorSpec,
+    ScoreMatchingEstimatorSpec,
 )
-from service.jobs.specs.contrastive import NceEstimatorCreate, VnceEstimatorCreate
+from service.jobs.specs.contrastive import NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.specs.mixture import (
-    MixtureMleEstimatorCreate,
-    MixtureModelCreate,
-    MixtureNceEstimatorCreate,
-    MixtureVnceEstimatorCreate,
+    MixtureMleEstimatorSpec,
+    MixtureModelSpec,
+    MixtureNceEstimatorSpec,
+    MixtureVnceEstimatorSpec,
 )
-from service.jobs.specs.models import GaussianModelCreate, TruncatedGaussianModelCreate
+from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
 
 router = APIRouter(prefix="/v1", tags=["kinds"], route_class=ScopedRoute)
 
 # The recommended one first.
 _MODELS: tuple[tuple[RequestModel, str], ...] = (
     (
-        TruncatedGaussianModelCreate(kind="truncated-gaussian"),
+        TruncatedGaussianModelSpec(),
         "Every column is a quantity that cannot be negative, such as a concentration. "
         "Skewed columns fit better after the transform `sqrt`, `cbrt` or `log1p`.",
     ),
     (
-        GaussianModelCreate(kind="gaussian"),
+        GaussianModelSpec(),
         "Columns may be negative and are about normal, such as log ratios or z-scores.",
     ),
     (
-        MixtureModelCreate(kind="mixture"),
+        MixtureModelSpec(),
         "One column of values about zero that come from two sources, the spread of one of them "
         "known, such as noise of known size with outliers. It makes no network.",
     ),
@@ -48,61 +47,61 @@ _NETWORK, _LINE, _MIXTURE = "truncated-gaussian", "gaussian", "mixture"
 # Each with the models that it estimates.
 _ESTIMATORS: tuple[tuple[RequestModel, str, list[str]], ...] = (
     (
-        VnceEstimatorCreate(kind="vnce"),
+        VnceEstimatorSpec(),
         "Cells are missing: no row is left out and no constant is filled in. Without missing cells "
         "it gives what `nce` gives.",
         [_NETWORK, _LINE],
     ),
     (
-        MleEstimatorCreate(kind="mle"),
+        MleEstimatorSpec(),
         "A second opinion on `vnce` where the truncated Gaussian can be sampled well: it is fast "
         "and efficient, but has no objective to choose a penalty by.",
         [_NETWORK],
     ),
     (
-        PseudoLikelihoodEstimatorCreate(kind="pseudo-likelihood"),
+        PseudoLikelihoodEstimatorSpec(),
         "A deterministic comparator for complete tables; gaps are imputed by Gibbs sampling.",
         [_NETWORK],
     ),
     (
-        ScoreMatchingEstimatorCreate(kind="score-matching"),
+        ScoreMatchingEstimatorSpec(),
         "The quickest comparator, a linear system; gaps are imputed by Gibbs sampling.",
         [_NETWORK],
     ),
     (
-        ContrastiveDivergenceEstimatorCreate(kind="contrastive-divergence"),
+        ContrastiveDivergenceEstimatorSpec(),
         "For comparison with a usual way of fitting unnormalised models; its step size matters.",
         [_NETWORK],
     ),
     (
-        NceEstimatorCreate(kind="nce"),
+        NceEstimatorSpec(),
         "For comparison: what filling in or leaving out does to the network. With many missing "
         "cells its edges are badly ranked.",
         [_NETWORK, _LINE],
     ),
     (
-        GaussianEmEstimatorCreate(kind="gaussian-em"),
+        GaussianEmEstimatorSpec(),
         'The estimator of model "gaussian": gaps are integrated out exactly.',
         [_LINE],
     ),
     (
-        GaussianScoreMatchingEstimatorCreate(kind="gaussian-score-matching"),
+        GaussianScoreMatchingEstimatorSpec(),
         "For comparison with score matching of incomplete rows; with most cells missing set "
         "`penalty`.",
         [_LINE],
     ),
     (
-        MixtureVnceEstimatorCreate(kind="vnce"),
+        MixtureVnceEstimatorSpec(),
         "To see VNCE at work where its right answer is known: that of `nce`.",
         [_MIXTURE],
     ),
     (
-        MixtureNceEstimatorCreate(kind="nce"),
+        MixtureNceEstimatorSpec(),
         "What `vnce` must agree with; quicker, as the component can be summed out.",
         [_MIXTURE],
     ),
     (
-        MixtureMleEstimatorCreate(kind="mle"),
+        MixtureMleEstimatorSpec(),
         "The most accurate where the data come from the mixture.",
         [_MIXTURE],
     ),
@@ -148,13 +147,13 @@ def _describe(defaults: RequestModel, use_when: str) -> dict[str, Any]:
     }
 
 
-@router.get("/model-kinds", operation_id="list_model_kinds", responses=gate_responses())
+@router.get("/model-kinds", operation_id="list_model_kinds")
 def list_model_kinds() -> ModelKindList:
     """List the models that can be estimated."""
     return ModelKindList(items=[KindRead(**_describe(*described)) for described in _MODELS])
 
 
-@router.get("/estimator-kinds", operation_id="list_estimator_kinds", responses=gate_responses())
+@router.get("/estimator-kinds", operation_id="list_estimator_kinds")
 def list_estimator_kinds() -> EstimatorKindList:
     """List the ways in which a model can be fitted."""
     return EstimatorKindList(

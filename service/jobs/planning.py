@@ -18,11 +18,11 @@ from service.jobs.plans import Plan
 from service.jobs.schemas import JobPlan
 from service.jobs.specs import JobCreate
 from service.jobs.specs.base import chosen_seed
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
-from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
-from service.jobs.specs.scoring import ScoringJobCreate, ScoringSpec
-from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.experiment import ExperimentSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
+from service.jobs.specs.scoring import ScoringSpec
+from service.jobs.specs.simulation import SimulationSpec
 
 
 def plan(session: Session, request: JobCreate) -> Plan:
@@ -31,16 +31,16 @@ def plan(session: Session, request: JobCreate) -> Plan:
     Raises `ProblemError` where it names what is not there, or what does not fit together.
     """
     match request:
-        case EstimationJobCreate():
+        case EstimationSpec():
             return plan_estimation(session, request)
-        case MixtureEstimationJobCreate():
+        case MixtureEstimationSpec():
             return plan_mixture(session, request)
-        case SimulationJobCreate():
+        case SimulationSpec():
             return Plan(spec=_simulation(request), data=None, ground_truth=None)
-        case ExperimentJobCreate():
-            choices = {**request.model_dump(), "seed": chosen_seed(request.seed)}
-            return Plan(spec=ExperimentSpec.model_validate(choices), data=None, ground_truth=None)
-        case ScoringJobCreate():
+        case ExperimentSpec():
+            spec = request.model_copy(update={"seed": chosen_seed(request.seed)})
+            return Plan(spec=spec, data=None, ground_truth=None)
+        case ScoringSpec():
             return _plan_scoring(session, request)
         case _:
             assert_never(request)
@@ -62,15 +62,14 @@ def describe(plan: Plan) -> JobPlan:
             return JobPlan(spec=plan.spec, estimation=None, warnings=[])
 
 
-def _simulation(request: SimulationJobCreate) -> SimulationSpec:
+def _simulation(request: SimulationSpec) -> SimulationSpec:
     seed = chosen_seed(request.seed)
     size = f"{request.n_rows}x{request.n_variables}"
     name = f"{request.graph}-{size}-{request.missing_fraction:g}-seed-{seed}"
-    choices = {**request.model_dump(), "seed": seed, "name": request.name or name}
-    return SimulationSpec.model_validate(choices)
+    return request.model_copy(update={"seed": seed, "name": request.name or name})
 
 
-def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
+def _plan_scoring(session: Session, request: ScoringSpec) -> Plan:
     """Return the plan; the graph is read now, so that a later one changes nothing."""
     job, _ = access.result_of(session, request.job_id)
     if (kind := access.kind_of(session, job)) != "estimation":
@@ -93,5 +92,5 @@ def _plan_scoring(session: Session, request: ScoringJobCreate) -> Plan:
             )
         estimated = frozenset(names)
         edges = [edge for edge in truth.edges if estimated.issuperset(edge)]
-    spec = ScoringSpec(kind="scoring", job_id=job.id, tag=request.tag)
+    spec = request.model_copy(update={"ground_truth": None})
     return Plan(spec=spec, data=None, ground_truth=edges)

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Body, Path, Response
 
 from service.http import pagination as paging
 from service.http.dependencies import DatabaseDep, IdentityDep, SettingsDep
 from service.http.json_route import JsonRoute
-from service.http.openapi_responses import BODY_CODES, Responses, problem_responses
+from service.http.openapi_responses import BODY_CODES, Responses, header, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
 from service.http.problems import ProblemCode
 from service.http.root_path import address_of
@@ -25,13 +25,7 @@ class AdminRoute(JsonRoute):
 router = APIRouter(prefix="/v1/api-keys", tags=["api-keys"], route_class=AdminRoute)
 
 KeyId = Annotated[str, Path(max_length=40, description="Identifier of the key.")]
-_CREATED: Responses = {
-    201: {
-        "headers": {
-            "Location": {"description": "Address of the key.", "schema": {"type": "string"}}
-        }
-    }
-}
+_CREATED: Responses = {201: {"headers": {"Location": header("Address of the key.")}}}
 
 
 @router.post(
@@ -41,7 +35,14 @@ _CREATED: Responses = {
     responses=_CREATED | problem_responses(*BODY_CODES),
 )
 def create_api_key(
-    body: ApiKeyCreate,
+    body: Annotated[
+        ApiKeyCreate,
+        Body(
+            openapi_examples={
+                "notebook": {"value": {"name": "my notebook", "scopes": ["read", "submit"]}}
+            }
+        ),
+    ],
     response: Response,
     database: DatabaseDep,
     settings: SettingsDep,
@@ -67,7 +68,7 @@ def create_api_key(
     return created
 
 
-@router.get("", operation_id="list_api_keys", responses=problem_responses())
+@router.get("", operation_id="list_api_keys")
 def list_api_keys(
     database: DatabaseDep, limit: LimitQuery = 50, cursor: CursorQuery = None
 ) -> ApiKeyPage:

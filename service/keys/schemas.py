@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, ValidationError
 
 from service.db.tenant_names import TenantName
 from service.http.problems import ProblemCode, ProblemError
@@ -21,13 +21,20 @@ Scopes = Annotated[
 ]
 
 
+def _is_no_number(value: Any) -> Any:
+    # Pydantic would take one for seconds or milliseconds since 1970, by its size.
+    if isinstance(value, int | float | str) and str(value).replace(".", "").lstrip("+-").isdigit():
+        raise ValueError("Must be a date and a time with its zone, as in 2030-01-31T12:00:00Z.")
+    return value
+
+
 class ApiKeyCreate(RequestModel):
     """A key to be made for the tenant of the key that asks."""
 
     name: Annotated[Label, Field(description="What the key is for, 1 to 200 characters.")]
     scopes: Scopes
     expires_at: Annotated[
-        Annotated[AwareDatetime, Field(le=LATEST_END)] | None,
+        Annotated[AwareDatetime, Field(le=LATEST_END), BeforeValidator(_is_no_number)] | None,
         Field(description="When it stops working, with its time zone; null: never."),
     ] = None
 

@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from service.db.database import Database
-from service.http.openapi_responses import gate_responses
 from service.http.scoped_route import MetricsRoute
 from service.monitoring.collector import DatabaseCollector
 from service.settings import Settings
@@ -32,7 +31,6 @@ def new_registry(database: Database, settings: Settings) -> CollectorRegistry:
             "description": "Metrics in Prometheus' text format.",
             "content": {"text/plain": {"schema": {"type": "string"}}},
         },
-        **gate_responses(),
     },
 )
 def get_metrics(request: Request) -> Response:

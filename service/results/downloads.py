@@ -30,12 +30,14 @@ def send_artefact(
             access.require_truth(job)
         artefact = session.get(ArtefactRecord, (job_id, name))
         if artefact is None:
-            raise ProblemError(ProblemCode.NOT_FOUND, f"This result has no `{name}`.")
+            raise ProblemError(
+                ProblemCode.NOT_FOUND,
+                f"This result has no file `{name}`; its `files` lists those it has.",
+            )
         blob = session.get_one(BlobRecord, artefact.blob_id)
         headers = {
             "ETag": etag_of(blob.sha256),
             "Cache-Control": IMMUTABLE,
-            "Vary": "Accept",
         }
         if is_fresh(request, headers["ETag"]):
             return Response(status_code=304, headers=headers)

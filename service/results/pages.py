@@ -9,25 +9,22 @@ from service.db.blobs import BlobRecord
 from service.http.root_path import address_of
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
+from service.jobs.specs.base import STORED
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
 from service.results.scoring_result import ScoringResult
 from service.results.simulation_result import SimulationResult
-from service.results.vocabulary import EdgeScore, Figure
+from service.results.vocabulary import EdgeScore
 
 
 class ResultLinks(ResultModel):
-    """Where the parts of a result are."""
+    """Where the parts of a result are that are no files."""
 
     job: str = Field(description="The job.")
     precision: str = Field(description="The interaction matrix.")
-    partial_correlations: str = Field(description="The matrix of partial correlations.")
-    imputations: str = Field(description="The completed table.")
     graph: str = Field(description="The ranked pairs.")
-    objective: str = Field(description="The objective at every iteration, as CSV.")
     roc: list[str] = Field(description="ROC curves, one a score; empty without a true graph.")
-    figures: list[str] = Field(description="Pictures, SVG.")
 
 
 class FileRead(ResultModel):
@@ -155,7 +152,7 @@ def describe_result(
     }
     if document["kind"] == "estimation":
         document["links"] = links_of(job.id, has_truth=job.ground_truth is not None)
-    return _RESULT.validate_python(document)
+    return _RESULT.validate_python(document, extra="ignore", context=STORED)
 
 
 def describe_edge(edge: EdgeRecord, *, is_positive_definite: bool) -> EdgeRead:
@@ -179,14 +176,9 @@ def links_of(job_id: str, *, has_truth: bool) -> ResultLinks:
     """Return the addresses of a result's parts."""
     job = address_of(f"/v1/jobs/{job_id}")
     result = f"{job}/result"
-    figures = [figure for figure in Figure if has_truth or figure is not Figure.ROC]
     return ResultLinks(
         job=job,
         precision=f"{result}/precision",
-        partial_correlations=f"{result}/partial-correlations",
-        imputations=f"{result}/imputations",
         graph=f"{result}/graph",
-        objective=f"{result}/objective/content",
         roc=[f"{result}/roc?score={score}" for score in EdgeScore] if has_truth else [],
-        figures=[f"{result}/figures/{figure}.svg" for figure in figures],
     )

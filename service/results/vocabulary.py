@@ -18,12 +18,3 @@ class EdgeScore(StrEnum):
     PRECISION = "precision"
     ABS_SCALED_INTERACTION = "abs_scaled_interaction"
     SCALED_INTERACTION = "scaled_interaction"
-
-
-class Figure(StrEnum):
-    """The pictures that every estimation leaves; `roc` only where a true graph is known."""
-
-    NETWORK = "network"
-    HEATMAP = "heatmap"
-    ROC = "roc"
-    OBJECTIVE = "objective"

@@ -1,5 +1,6 @@
 """What the worker makes is what the API serves: every part, of the type that it declares."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -15,8 +16,9 @@ from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
 from service.results.pages import EstimationResultRead, GraphPage
 from service.results.schemas import ImputationsRead, MatrixRead, PartialCorrelationsRead, RocRead
-from service.results.vocabulary import EdgeScore, Figure
+from service.results.vocabulary import EdgeScore
 from service.settings import Authentication, Settings
+from tests.result_files import NETWORK_FILES, SCORED_FILES
 from worker.run_job import run_job
 from worker.settings import WorkerSettings
 
@@ -25,20 +27,10 @@ pytestmark = pytest.mark.slow
 DOCUMENTS: dict[str, type[BaseModel]] = {
     "": EstimationResultRead,
     "/precision": MatrixRead,
-    "/partial-correlations": PartialCorrelationsRead,
-    "/imputations": ImputationsRead,
+    "/files/partial-correlations.json": PartialCorrelationsRead,
+    "/files/imputations.json": ImputationsRead,
     "/graph": GraphPage,
 } | {f"/roc?score={score}": RocRead for score in EdgeScore}
-FILES = (
-    [
-        f"/{stem}/content?format={ending}"
-        for stem in ("precision", "partial-correlations", "imputations")
-        for ending in ("csv", "npy", "parquet")
-    ]
-    + [f"/graph/content?format={ending}" for ending in ("json", "graphml", "csv")]
-    + [f"/figures/{figure}.svg" for figure in Figure]
-    + ["/objective/content"]
-)
 
 
 def as_csv(table: np.ndarray) -> str:
@@ -91,19 +83,11 @@ def test_document_fits_its_schema_and_strict_json(
     model.model_validate(json.loads(answer.text, parse_constant=refuse_constant), strict=False)
 
 
-@pytest.mark.parametrize("part", FILES)
-def test_file_is_there_and_of_a_declared_type(client: TestClient, result: str, part: str) -> None:
-    answer = client.get(result + part)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].partition(";")[0] in declared_types(client, part)
-    assert len(answer.content) > 0
-
-
-def declared_types(client: TestClient, part: str) -> set[str]:
-    """Return the media types that the OpenAPI document promises for a part."""
-    path = part.partition("?")[0]
-    if path.startswith("/figures/"):
-        path = "/figures/{name}.svg"
-    # The app keeps the document that it has once made.
-    operation = client.app.openapi()["paths"]["/v1/jobs/{job_id}/result" + path]["get"]
-    return set(operation["responses"]["200"]["content"])
+def test_every_file_is_there_as_the_result_lists_it(client: TestClient, result: str) -> None:
+    files = client.get(result).json()["files"]
+    assert {file["name"] for file in files} == NETWORK_FILES | SCORED_FILES
+    for file in files:
+        answer = client.get(file["address"])
+        assert answer.status_code == 200, file
+        assert answer.headers["content-type"].partition(";")[0] == file["media_type"]
+        assert hashlib.sha256(answer.content).hexdigest() == file["sha256"]

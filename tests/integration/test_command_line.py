@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from worker.artefacts.result_files import file_names
+from tests.result_files import NETWORK_FILES, SCORED_FILES
 from worker.cli import app
 from worker.embedded.running import RunningService
 
@@ -24,7 +24,8 @@ Vnce = Callable[..., Result]
 VNCE = [sys.executable, "-c", "from worker.cli import main; main()"]
 DEMO_FILES = {
     "result.json",
-    *file_names(has_truth=True),
+    *NETWORK_FILES,
+    *SCORED_FILES,
     "figures/comparison.svg",
     "table.csv",
 }
@@ -62,7 +63,7 @@ def test_a_table_goes_up_and_its_result_comes_back(vnce: Vnce, table: Path, tmp_
 
     out = tmp_path / "result"
     assert vnce("get", job, "--out", out).exit_code == 0
-    assert files_below(out) == {"result.json", *file_names(has_truth=True)}
+    assert files_below(out) == {"result.json", *NETWORK_FILES, *SCORED_FILES}
     assert json.loads((out / "result.json").read_text())["seed"] == 3
     assert vnce("get", job, "precision.csv").stdout.encode() == (out / "precision.csv").read_bytes()
 

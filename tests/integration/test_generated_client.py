@@ -3,8 +3,8 @@
 import hashlib
 import importlib
 import io
-import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -95,14 +95,12 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     assert download.payload.read() == content
 
     edge = models.TruthEdge(source="b", target="a")
-    truth = models.EdgeListCreate(kind="edges", edges=[edge])
+    truth = models.EdgeListCreate(edges=[edge])
     put = load("api.datasets.put_ground_truth").sync(dataset.id, client=api, body=truth)
     assert isinstance(put, models.GroundTruthRead)
 
-    estimator = models.VnceEstimatorCreate(kind="vnce", penalty=1.0)
-    body = models.EstimationJobCreate(
-        kind="estimation", dataset_id=dataset.id, estimator=estimator, seed=7
-    )
+    estimator = models.VnceEstimatorSpec(penalty=1.0)
+    body = models.EstimationSpec(dataset_id=dataset.id, estimator=estimator, seed=7)
     job = load("api.jobs.create_job").sync(client=api, body=body, idempotency_key="from-the-client")
     assert isinstance(job, models.JobRead)
     assert job.spec.estimator.penalty == 1.0
@@ -125,20 +123,40 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     roc = load("api.results.get_roc").sync(job.id, client=api)
     assert isinstance(roc, models.RocRead)
     assert (roc.n_true_edges, roc.n_pairs) == (1, 10)
-    npy = load("api.results.download_precision").sync(
-        job.id, client=api, format_=models.TableFormat.NPY
-    )
+    download_file = load("api.results.download_file").sync
+    npy = download_file(job.id, "precision", client=api, format_="npy")
     np.testing.assert_array_equal(np.load(npy.payload), np.array(result.precision))
-    download_graph = load("api.results.download_graph").sync
-    json_graph = download_graph(job.id, client=api).payload.read()
-    assert len(json.loads(json_graph)["nodes"]) == 5
-    graphml = download_graph(job.id, client=api, format_=models.GraphFormat.GRAPHML)
-    assert b"<graphml" in graphml.payload.read()
     for file in result.files:
-        downloaded = load("api.results.download_file").sync(job.id, file.name, client=api)
+        downloaded = download_file(job.id, file.name, client=api)
         assert hashlib.sha256(downloaded.payload.read()).hexdigest() == file.sha256
-    figure = load("api.results.get_figure").sync(job.id, models.Figure.NETWORK, client=api)
-    assert b"<svg" in figure.payload.read()
+
+
+def test_what_its_readme_shows_has_its_types_and_runs(
+    installed: Path, live_service: RunningService, small_table: np.ndarray, tmp_path: Path
+) -> None:
+    readme = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    # At another port, and with no proxy on the way to loopback.
+    there = shown.replace("http://127.0.0.1:8000", live_service.url)
+    script = tmp_path / "shown.py"
+    script.write_text(there, encoding="utf-8")
+    (tmp_path / "assays.csv").write_bytes(as_csv(small_table))
+    # Its cache lies in the folder, too.
+    check = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", script]
+    run = [sys.executable, script]
+    paths = {"MYPYPATH": str(installed), "PYTHONPATH": str(installed), "NO_PROXY": "127.0.0.1"}
+    for command in (check, run):
+        done = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**os.environ, **paths},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "area under the ROC curve: " in done.stdout
+    assert b"<svg" in (tmp_path / "network.svg").read_bytes()
 
 
 def test_error_comes_as_a_typed_problem(load: Load, api: Any) -> None:

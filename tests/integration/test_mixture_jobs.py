@@ -72,7 +72,7 @@ def test_a_column_goes_in_and_all_estimators_tell_the_same_mixture(
     rows = [int(line["row"]) for line in csv.DictReader(io.StringIO(table))]
     assert rows == [row for row in range(1, N + 1) if row % 50 != 1]
     assert api.http.get(f"{address}/files/figures/density.svg").text.startswith("<?xml")
-    assert api.http.get(f"{address}/objective/content").text.startswith("iteration,objective")
+    assert api.http.get(f"{address}/files/objective.csv").text.startswith("iteration,objective")
     # It is no network, and says so.
     for part in ("graph", "precision", "roc"):
         answer = api.http.get(f"{address}/{part}")

@@ -45,6 +45,22 @@ CONFIG = {
         },
     },
 }
+# What an answer's identifier is good for: by operation and status the field, the parameter that it
+# becomes, and the operations that take that. The specification leaves such links out.
+LINKS = {
+    ("create_dataset", "201", "id", "dataset_id"): (
+        "get_dataset",
+        "download_dataset",
+        "put_ground_truth",
+        "delete_dataset",
+    ),
+    ("put_ground_truth", "201", "dataset_id", "dataset_id"): (
+        "get_ground_truth",
+        "delete_ground_truth",
+    ),
+    ("create_job", "202", "id", "job_id"): ("get_job", "cancel_job", "delete_job", "get_result"),
+}
+ESTIMATION = {"kind": "estimation", "dataset_id": "$response.body#/id"}
 HASH_KEY = "k" * MIN_HASH_KEY_LENGTH
 FEW = hypothesis_settings(
     max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -80,10 +96,30 @@ def bound_to_an_app(folder: Path) -> schemathesis.BaseSchema:
         "auth": {"openapi": {"ApiKey": {"bearer": key.token}}},
         "checks": {name: {"enabled": False} for name in NOT_PROMISED},
     }
+    app = create_app(settings)
+    add_links(app.openapi())  # the app answers with this very object
     schema = schemathesis.openapi.from_asgi(
-        "/openapi.json", create_app(settings), config=schemathesis.Config.from_dict(config)
+        "/openapi.json", app, config=schemathesis.Config.from_dict(config)
     )
     return schema.exclude(operation_id="follow_job")
+
+
+def add_links(document: dict[str, Any]) -> None:
+    operations = {
+        operation["operationId"]: operation
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+    for (source, status, field, parameter), targets in LINKS.items():
+        operations[source]["responses"][status]["links"] = {
+            target: {
+                "operationId": target,
+                "parameters": {parameter: f"$response.body#/{field}"},
+            }
+            for target in targets
+        }
+    links = operations["create_dataset"]["responses"]["201"]["links"]
+    links["create_job"] = {"operationId": "create_job", "requestBody": ESTIMATION}
 
 
 @pytest.fixture(scope="module")

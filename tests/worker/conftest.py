@@ -24,7 +24,7 @@ from service.db.database import Database
 from service.db.identifiers import new_id
 from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs.records import JobRecord
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from tests.waiting import wait_for
 from worker.embedded import valkey
 from worker.processes.managed import Command, ManagedProcess
@@ -76,8 +76,8 @@ def add_job(database: Database) -> Callable[..., str]:
     numbers = count()
 
     def add(dataset_id: str | None = None, variables: tuple[str, ...] = ("a", "b")) -> str:
-        create = EstimationJobCreate(kind="estimation", dataset_id=dataset_id or "none")
-        spec = create.model_dump(mode="json") | {"variables": list(variables), "seed": 1}
+        request = EstimationSpec(dataset_id=dataset_id or "none", variables=list(variables), seed=1)
+        spec = request.model_dump(mode="json")
         job = JobRecord(
             id=new_id("job"),
             kind="estimation",

@@ -17,7 +17,7 @@ from service.jobs import repository as jobs
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
-from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
+from service.jobs.specs.simulation import SimulationSpec
 from service.results.outcome import Artefact, Outcome
 from tests.service.jobs.messages import send, to_be_sent
 from vnce_engine.runtime.reports import FitStep
@@ -285,8 +285,7 @@ def test_a_worker_reads_and_writes_as_the_tenant_whose_job_it_is(
     database: Database, add_job: Callable[..., str]
 ) -> None:
     job_id = add_job()
-    create = SimulationJobCreate(kind="simulation", graph="ring", n_variables=3, n_rows=10)
-    spec = SimulationSpec.model_validate(create.model_dump() | {"seed": 1, "name": "ring"})
+    spec = SimulationSpec(graph="ring", n_variables=3, n_rows=10, seed=1, name="ring")
     # The handle of workers, to the rows of all tenants.
     whole = Database(database.engine.url.render_as_string(hide_password=False))
     with whole.transaction() as session:

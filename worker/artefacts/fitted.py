@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
 from service.results.vocabulary import EdgeScore
@@ -72,7 +73,7 @@ class FittedNetwork:
         truth: frozenset[Pair] | None,
     ) -> Self:
         """Return the network that `estimator`, fitted to `table`, has found."""
-        names = spec.variables
+        names = planned(spec.variables)
         edges = [
             Edge(
                 source=names[edge.source],

@@ -7,10 +7,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from service.jobs.specs.base import planned
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.vocabulary import Figure
 from vnce_engine.experiments.mixture.fit import MixtureFit
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.exports.objective import objective_artefact
@@ -32,7 +32,7 @@ def mixture_artefacts(
 
     `x` (n,) are the values that were fitted and `rows` their rows in the data set, from 1.
     """
-    [name] = spec.variables
+    [name] = planned(spec.variables)
     about = f"{label(dataset_name)}, {spec.estimator.kind.upper()}"
     ending = f"{fit.status} after {len(fit.objective_path)} iterations"
     objective = objective_svg(fit.objective_path, f"Objective: {about}", ending)
@@ -40,7 +40,7 @@ def mixture_artefacts(
     return [
         *responsibility_artefacts(rows, x, fit.responsibilities),
         objective_artefact(fit.objective_path),
-        Artefact(f"figures/{Figure.OBJECTIVE}.svg", MediaType.SVG, objective),
+        Artefact("figures/objective.svg", MediaType.SVG, objective),
         Artefact("figures/density.svg", MediaType.SVG, density),
     ]
 

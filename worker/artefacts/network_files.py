@@ -1,12 +1,12 @@
 """All files that a finished estimation leaves."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from service.jobs.specs.base import planned
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.vocabulary import Figure
 from worker.artefacts.exports.graph import graph_artefacts
 from worker.artefacts.exports.objective import objective_artefact
 from worker.artefacts.exports.roc import roc_artefacts
@@ -22,64 +22,96 @@ from worker.artefacts.figures.objective import objective_svg
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
 from worker.artefacts.fitted import Estimator, FittedNetwork
 
+Maker = Callable[[FittedNetwork], Iterable[Artefact]]
 
-def make_artefacts(fitted: FittedNetwork) -> Iterator[Artefact]:
-    """Yield every file of the result; `result_files.file_names` lists their names."""
-    spec, estimator = fitted.spec, fitted.estimator
-    names, transform = spec.variables, spec.model.transform
-    yield from matrix_artefacts("precision", names, estimator.precision_, transform)
-    yield from partial_correlation_artefacts(
-        names, estimator.partial_correlation_, transform, fitted.reason
-    )
-    yield from imputation_artefacts(names, fitted.completed, ~np.isnan(fitted.X))
-    yield from graph_artefacts(names, fitted.edges, spec.edge_threshold)
+
+def _precision(fitted: FittedNetwork) -> Iterable[Artefact]:
+    matrix, transform = fitted.estimator.precision_, fitted.spec.model.transform
+    return matrix_artefacts("precision", _names(fitted), matrix, transform)
+
+
+def _partial_correlations(fitted: FittedNetwork) -> Iterable[Artefact]:
+    matrix, transform = fitted.estimator.partial_correlation_, fitted.spec.model.transform
+    return partial_correlation_artefacts(_names(fitted), matrix, transform, fitted.reason)
+
+
+def _imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
+    return imputation_artefacts(_names(fitted), fitted.completed, ~np.isnan(fitted.X))
+
+
+def _graph(fitted: FittedNetwork) -> Iterable[Artefact]:
+    return graph_artefacts(_names(fitted), fitted.edges, fitted.spec.edge_threshold)
+
+
+def _objective(fitted: FittedNetwork) -> Iterable[Artefact]:
+    estimator = fitted.estimator
     yield objective_artefact(estimator.objective_path_, estimator.noise_starts_)
-    yield from _figures(fitted)
-    if fitted.roc_curves is not None:
-        yield from roc_artefacts(fitted.roc_curves)
-
-
-def _figures(fitted: FittedNetwork) -> Iterator[Artefact]:
-    spec, estimator = fitted.spec, fitted.estimator
-    about = f"{label(fitted.dataset_name)}, {spec.estimator.kind.upper()}"
-    measure = "partial correlation" if fitted.reason is None else "scaled interaction"
     yield _picture(
-        Figure.NETWORK,
-        network_svg(
-            spec.variables,
-            fitted.edges,
-            edge_threshold=spec.edge_threshold,
-            truth=fitted.truth,
-            title=f"Network: {about}",
-            reason=fitted.reason,
-        ),
-    )
-    yield _picture(
-        Figure.HEATMAP,
-        heatmap_svg(
-            spec.variables,
-            estimator.scaled_interaction_,
-            title=f"{measure.capitalize()}s: {about}",
-            measure=measure,
-        ),
-    )
-    yield _picture(
-        Figure.OBJECTIVE,
+        "objective",
         objective_svg(
             estimator.objective_path_,
-            f"Objective: {about}",
+            f"Objective: {_about(fitted)}",
             _about_objective(estimator),
             estimator.objective_name_,
             estimator.noise_starts_,
         ),
     )
+
+
+def _network_figure(fitted: FittedNetwork) -> Iterable[Artefact]:
+    svg = network_svg(
+        _names(fitted),
+        fitted.edges,
+        edge_threshold=fitted.spec.edge_threshold,
+        truth=fitted.truth,
+        title=f"Network: {_about(fitted)}",
+        reason=fitted.reason,
+    )
+    yield _picture("network", svg)
+
+
+def _heatmap(fitted: FittedNetwork) -> Iterable[Artefact]:
+    measure = "partial correlation" if fitted.reason is None else "scaled interaction"
+    svg = heatmap_svg(
+        _names(fitted),
+        fitted.estimator.scaled_interaction_,
+        title=f"{measure.capitalize()}s: {_about(fitted)}",
+        measure=measure,
+    )
+    yield _picture("heatmap", svg)
+
+
+def _roc(fitted: FittedNetwork) -> Iterable[Artefact]:
+    """Yield nothing where no true graph is known."""
     if fitted.roc_curves is not None:
+        yield from roc_artefacts(fitted.roc_curves)
         curves = {SCORE_LABELS[score]: curve for score, curve in fitted.roc_curves.items()}
-        yield _picture(Figure.ROC, roc_svg(curves, f"Edge recovery: {about}"))
+        yield _picture("roc", roc_svg(curves, f"Edge recovery: {_about(fitted)}"))
 
 
-def _picture(figure: Figure, svg: bytes) -> Artefact:
-    return Artefact(f"figures/{figure}.svg", MediaType.SVG, svg)
+# Each makes some of the files; together they make all that a result has.
+MAKERS: tuple[Maker, ...] = (
+    _precision,
+    _partial_correlations,
+    _imputations,
+    _graph,
+    _objective,
+    _network_figure,
+    _heatmap,
+    _roc,
+)
+
+
+def _names(fitted: FittedNetwork) -> list[str]:
+    return planned(fitted.spec.variables)
+
+
+def _about(fitted: FittedNetwork) -> str:
+    return f"{label(fitted.dataset_name)}, {fitted.spec.estimator.kind.upper()}"
+
+
+def _picture(name: str, svg: bytes) -> Artefact:
+    return Artefact(f"figures/{name}.svg", MediaType.SVG, svg)
 
 
 def _about_objective(estimator: Estimator) -> str:

@@ -15,21 +15,20 @@ from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
-from service.jobs.specs import EstimationCreate
-from service.jobs.specs.estimation import EstimationJobCreate
-from service.jobs.specs.mixture import MixtureEstimationJobCreate
-from service.results.outcome import Outcome
+from service.jobs.specs import AnyEstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
+from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.ground_truth import pair
-from worker.artefacts.result_files import RESULT
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.flag_names import in_flags
 from worker.cli.network_summary import NUM_TOP_EDGES
 from worker.cli.printing import ERR, OUT, print_json, to_json
 from worker.cli.progress import board
-from worker.cli.result_folder import say_written, write_result
+from worker.cli.result_folder import RESULT, say_written, write_result
 from worker.cli.result_summary import exit_code, print_result
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
@@ -67,7 +66,10 @@ def fit_file(
             show(step.stage, step.fraction, step.objective)
 
         outcome = run(on_step)
-    document = outcome.document.model_dump(mode="json")
+    document = {
+        **outcome.document.model_dump(mode="json"),
+        "files": [_described(artefact) for artefact in outcome.artefacts],
+    }
     files = {RESULT: to_json(document).encode()}
     files |= {artefact.name: artefact.content for artefact in outcome.artefacts}
     write_result(out, files)
@@ -82,14 +84,24 @@ def fit_file(
     return exit_code(document)
 
 
-def _job(request: JsonObject) -> EstimationJobCreate | MixtureEstimationJobCreate:
-    adapter: pydantic.TypeAdapter[EstimationJobCreate | MixtureEstimationJobCreate]
-    adapter = pydantic.TypeAdapter(EstimationCreate)
+def _described(artefact: Artefact) -> JsonObject:
+    """Return what a result of the service says of a file, but for its address."""
+    return {
+        "name": artefact.name,
+        "media_type": artefact.media_type,
+        "size": len(artefact.content),
+        "sha256": hashlib.sha256(artefact.content).hexdigest(),
+    }
+
+
+def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
+    adapter: pydantic.TypeAdapter[EstimationSpec | MixtureEstimationSpec]
+    adapter = pydantic.TypeAdapter(AnyEstimationSpec)
     return validated(adapter, request)
 
 
 def _work(
-    job: EstimationJobCreate | MixtureEstimationJobCreate,
+    job: EstimationSpec | MixtureEstimationSpec,
     dataset: ReadDataset,
     identity: DatasetIdentity,
     true_edges: list[list[str]] | None,
@@ -102,10 +114,10 @@ def _work(
         "dataset": identity,
     }
     match job:
-        case EstimationJobCreate():
+        case EstimationSpec():
             spec = resolve(job, dataset.summary)
             return partial(estimate, EstimationRequest(spec, ground_truth=true_edges, **inputs))
-        case MixtureEstimationJobCreate():
+        case MixtureEstimationSpec():
             if true_edges is not None:
                 raise typer.BadParameter("a mixture has no graph to score", param_hint="--truth")
             mixture = resolve_mixture(job, dataset.summary)

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from service.http.problems import Problem
-from worker.artefacts.result_files import RESULT
 from worker.cli.client import Client, JsonObject
 from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
@@ -22,7 +21,7 @@ from worker.cli.printing import (
     time_text,
 )
 from worker.cli.progress import board, show_job
-from worker.cli.result_folder import fetch, say_written, write_files, write_result
+from worker.cli.result_folder import RESULT, fetch, say_written, write_files, write_result
 from worker.cli.result_summary import exit_code, print_result
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job.")]

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import typer
 
 from service.datasets.options import ReadOptions
-from service.jobs.specs.estimation import EstimationJobCreate
-from service.jobs.specs.experiment import ExperimentJobCreate
-from service.jobs.specs.mixture import MixtureEstimationJobCreate
-from service.jobs.specs.scoring import ScoringJobCreate
-from service.jobs.specs.simulation import SimulationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.experiment import ExperimentSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
+from service.jobs.specs.scoring import ScoringSpec
+from service.jobs.specs.simulation import SimulationSpec
 from service.jobs.vocabulary import ModelKind
 from worker.cli.client import JsonObject
 from worker.cli.spec_options import RequestOptions
@@ -32,7 +32,7 @@ Cursor = Annotated[
 
 READING = RequestOptions({"": ReadOptions}, panels={"": "How the file is read"})
 ESTIMATION = RequestOptions(
-    {"": EstimationJobCreate, "mixture": MixtureEstimationJobCreate},
+    {"": EstimationSpec, "mixture": MixtureEstimationSpec},
     panels={"": "Data and result", "/model": "Model", "/estimator": "Estimator"},
     places={"/dataset_id": "DATASET", "/tag": "--tag"},
     defaults={
@@ -40,7 +40,7 @@ ESTIMATION = RequestOptions(
     },
 )
 SIMULATION = RequestOptions(
-    {"": SimulationJobCreate},
+    {"": SimulationSpec},
     panels={"": "What is drawn"},
     flags={
         "/n_variables": "--variables",
@@ -50,12 +50,12 @@ SIMULATION = RequestOptions(
     places={"/graph": "GRAPH", "/tag": "--tag"},
 )
 EXPERIMENT = RequestOptions(
-    {"": ExperimentJobCreate},
+    {"": ExperimentSpec},
     panels={"": "The experiment", "/experiment": "The experiment"},
     places={"/experiment/name": "NAME", "/scale": "--quick", "/tag": "--tag"},
 )
 SCORING = RequestOptions(
-    {"": ScoringJobCreate},
+    {"": ScoringSpec},
     panels={},
     places={"/job_id": "JOB", "/ground_truth": "--truth", "/tag": "--tag"},
 )

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from service.http.problems import Problem
-from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
+from service.jobs.specs.experiment import ExperimentSpec
 from worker.cli.client import Client, JsonObject
 from worker.cli.progress import board, show_job
 from worker.cli.result_folder import fetch, say_written, write_files
@@ -21,8 +21,7 @@ def estimate_seconds(body: JsonObject) -> float:
 
     Raises `ProblemError` for one that does not fit its schema.
     """
-    job = validated(TypeAdapter(ExperimentJobCreate), body)
-    spec = ExperimentSpec.model_validate(job.model_dump())
+    spec = validated(TypeAdapter(ExperimentSpec), body)
     return sum(part.estimated_seconds for part in build_experiment(spec).parts())
 
 

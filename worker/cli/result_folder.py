@@ -1,15 +1,17 @@
 """A folder that holds one result: its files by their own names, whoever writes them."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
 
 from service.http.words import counted
-from worker.artefacts.result_files import MIXTURE_FILES, RESULT, file_names
 from worker.cli.client import Client, JsonObject
 from worker.cli.printing import to_json
 
+# The document itself, beside its files.
+RESULT = "result.json"
 # Of many files, those that are named.
 _NOTABLE = (
     RESULT,
@@ -43,9 +45,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def write_result(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a whole result; what an earlier one has left there and this one lacks is removed."""
-    for name in (RESULT, *file_names(has_truth=True), *MIXTURE_FILES):
-        if name not in files:
-            (folder / name).unlink(missing_ok=True)
+    for name in _files_of_an_earlier_result(folder).difference(files):
+        (folder / name).unlink(missing_ok=True)
     write_files(folder, files)
 
 
@@ -56,3 +57,13 @@ def say_written(console: Console, folder: Path, files: Iterable[str]) -> None:
     among = ":" if len(shown) == len(names) else ", among them"
     text = f"{counted(len(names), 'file')} in {folder}{among} {', '.join(shown)}."
     console.print(text, markup=False, highlight=False)
+
+
+def _files_of_an_earlier_result(folder: Path) -> set[str]:
+    """Return those names that the result in `folder`, if any, lists and that lie below it."""
+    try:
+        names = {str(file["name"]) for file in json.loads((folder / RESULT).read_bytes())["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    root = folder.resolve()
+    return {name for name in names if (root / name).resolve().is_relative_to(root)}

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, assert_never
 
+from service.jobs.specs.base import planned
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
     GaussianEmEstimatorSpec,
@@ -36,7 +37,7 @@ def build_estimator(spec: EstimationSpec) -> Estimator:
         "column_transform": spec.model.transform.value,
         "min_observed": spec.min_observed,
         "edge_threshold": spec.edge_threshold,
-        "random_state": spec.seed,
+        "random_state": planned(spec.seed),
     }
     match spec.estimator:
         case VnceEstimatorSpec() as estimator if isinstance(spec.model, GaussianModelSpec):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode, ProblemItem, problem_document
+from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.results.outcome import Artefact, Outcome
@@ -21,8 +22,7 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
 from worker.artefacts.fitted import Estimator, FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
-from worker.artefacts.network_files import make_artefacts
-from worker.artefacts.result_files import file_names
+from worker.artefacts.network_files import MAKERS
 from worker.jobs.builders import build_estimator
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.network_document import encode
@@ -77,8 +77,8 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     """
     spec = request.spec
     report(on_step, "prepare", 0.0)
-    censored = count_censored(spec.variables, spec.censored, request.censored)
-    table = request.table.select(spec.variables)
+    censored = count_censored(planned(spec.variables), spec.censored, request.censored)
+    table = request.table.select(planned(spec.variables))
     truth = _known_pairs(request)
     report(on_step, "prepare", PREPARED)
 
@@ -106,11 +106,11 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
 
 def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
     artefacts: list[Artefact] = []
-    num_expected = len(file_names(has_truth=fitted.truth is not None))
-    for artefact in make_artefacts(fitted):
-        artefacts.append(artefact)
-        done = len(artefacts) / (num_expected + 1)
-        report(on_step, "export", FITTED + (1 - FITTED) * done)
+    for position, make in enumerate(MAKERS, start=1):
+        for artefact in make(fitted):
+            artefacts.append(artefact)
+            done = position / (len(MAKERS) + 1)
+            report(on_step, "export", FITTED + (1 - FITTED) * done)
     return artefacts
 
 
@@ -143,7 +143,7 @@ def count_censored(variables: Sequence[str], rule: CensoredRule, cells: pa.Table
 def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
     if request.ground_truth is None:
         return None
-    used = set(request.spec.variables)
+    used = set(planned(request.spec.variables))
     return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
 
 
@@ -179,7 +179,7 @@ def _suspects(
     request: EstimationRequest, estimator: Estimator
 ) -> list[DatasetWarning | FitWarning]:
     """Return what is odd about the variables used that can make an objective run away."""
-    used = set(request.spec.variables)
+    used = set(planned(request.spec.variables))
     of_table = [
         warning
         for warning in request.table_warnings

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from typing import Any, assert_never
 
+from service.jobs.specs.base import planned
 from service.jobs.specs.experiment import (
     ExperimentPartSpec,
     ExperimentSpec,
@@ -29,18 +30,14 @@ def build_experiment(
     The `checkpoint` is that of an interrupted run of the part; parts of graph recovery, which may
     take minutes, go on from it.
     """
-    is_quick = spec.scale is ExperimentScale.QUICK
+    is_quick, seed = spec.scale is ExperimentScale.QUICK, planned(spec.seed)
     match spec.experiment:
         case PosteriorToySpec():
-            return PosteriorToy.quick(spec.seed) if is_quick else PosteriorToy(seed=spec.seed)
+            return PosteriorToy.quick(seed) if is_quick else PosteriorToy(seed=seed)
         case MixtureEmSpec():
-            return MixtureEm(seed=spec.seed)
+            return MixtureEm(seed=seed)
         case MixturePopulationSpec() as choice:
-            population = (
-                MixturePopulation.quick(spec.seed)
-                if is_quick
-                else MixturePopulation(seed=spec.seed)
-            )
+            population = MixturePopulation.quick(seed) if is_quick else MixturePopulation(seed=seed)
             return replace(
                 population,
                 **_chosen(
@@ -51,7 +48,7 @@ def build_experiment(
                 ),
             )
         case GraphRecoverySpec() as choice:
-            recovery = GraphRecovery.quick(spec.seed) if is_quick else GraphRecovery(seed=spec.seed)
+            recovery = GraphRecovery.quick(seed) if is_quick else GraphRecovery(seed=seed)
             return replace(
                 recovery,
                 **_chosen(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from service.http.problems import ProblemCode, problem_document
 from service.jobs.job_parts import PARTS_SHARE
+from service.jobs.specs.base import planned
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.results.experiment_result import (
     ExperimentPartResult,
@@ -50,7 +51,7 @@ def split(spec: ExperimentSpec, on_step: OnStep) -> Split:
                 kind="experiment-part",
                 experiment=spec.experiment,
                 scale=spec.scale,
-                seed=spec.seed,
+                seed=planned(spec.seed),
                 part=index,
                 label=part.label,
                 tag=spec.tag,
@@ -113,7 +114,7 @@ def put_together(spec: ExperimentSpec, parts: FinishedParts, on_step: OnStep) ->
             failures=parts.failures,
             n_workers=len({result.worker for result in parts.results}),
             part_seconds=sum(result.seconds for result in parts.results),
-            seed=spec.seed,
+            seed=planned(spec.seed),
             versions=versions(),
         ),
         edges=[],

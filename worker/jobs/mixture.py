@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from service.datasets.schemas import DatasetWarning
 from service.http.problems import ProblemCode, problem_document
+from service.jobs.specs.base import planned
 from service.jobs.specs.mixture import (
     MixtureEstimationSpec,
     MixtureMleEstimatorSpec,
@@ -57,8 +58,8 @@ def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
     """
     spec = request.spec
     report(on_step, "prepare", 0.0)
-    censored = count_censored(spec.variables, spec.censored, request.censored)
-    column = to_array(request.table.select(spec.variables))[:, 0]
+    censored = count_censored(planned(spec.variables), spec.censored, request.censored)
+    column = to_array(request.table.select(planned(spec.variables)))[:, 0]
     rows = np.flatnonzero(~np.isnan(column))
     report(on_step, "prepare", PREPARED)
 
@@ -113,7 +114,7 @@ def _fit(
         return on_step(replace(step, fraction=fraction))
 
     try:
-        fit = fit_mixture(x, build_options(spec), spec.seed, on_fit_step, checkpoint)
+        fit = fit_mixture(x, build_options(spec), planned(spec.seed), on_fit_step, checkpoint)
     except EngineCancelledError as cancelled:
         raise FitCancelledError from cancelled
     except UnusableCheckpointError:

@@ -7,6 +7,7 @@ import torch
 from service.datasets.schemas import DatasetWarning
 from service.http.words import counted
 from service.jobs.mixture_planning import NO_CONCERN
+from service.jobs.specs.base import planned
 from service.jobs.specs.mixture import MixtureEstimationSpec, MixtureMleEstimatorSpec
 from service.results.mixture_result import (
     EstimateRead,
@@ -46,7 +47,7 @@ def encode_mixture(
     `censored` counts the cells that hold a limit and were treated as missing; `table_warnings` are
     those of the upload, all columns of which it may concern.
     """
-    [name] = spec.variables
+    [name] = planned(spec.variables)
     num_missing = num_rows - len(fit.responsibilities)
     concerning = [warning for warning in table_warnings if warning.code not in NO_CONCERN]
     return MixtureResult(
@@ -74,7 +75,7 @@ def encode_mixture(
         warnings=[
             *censoring_warnings(censored),
             *_left_out(name, num_missing),
-            *upload_warnings(concerning, spec.variables),
+            *upload_warnings(concerning, planned(spec.variables)),
             *(ResultWarning(code=w.code, message=w.message, columns=[name]) for w in fit.warnings),
         ],
         assumption=MISSING_COMPLETELY_AT_RANDOM if num_missing else COMPLETE,
@@ -84,7 +85,7 @@ def encode_mixture(
             n_missing=num_missing,
             n_censored=sum(censored.values()),
         ),
-        seed=spec.seed,
+        seed=planned(spec.seed),
         versions=versions(),
         dataset=dataset,
         timing=TimingRead(

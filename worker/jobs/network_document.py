@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from service.datasets.schemas import DatasetWarning
+from service.jobs.specs.base import planned
 from service.jobs.specs.comparators import (
     GaussianEmEstimatorSpec,
     GaussianScoreMatchingEstimatorSpec,
@@ -83,7 +84,7 @@ def encode(
     estimator, spec = fitted.estimator, fitted.spec
     return EstimationResult(
         kind="estimation",
-        names=spec.variables,
+        names=planned(spec.variables),
         transform=spec.model.transform,
         precision=estimator.precision_.tolist(),
         linear=_linear(fitted),
@@ -101,7 +102,7 @@ def encode(
         counts=_counts(fitted, censored),
         edge_rule=_edge_rule(fitted),
         scores=score_documents(fitted.roc_curves),
-        seed=spec.seed,
+        seed=planned(spec.seed),
         versions=versions(),
         dataset=dataset,
         timing=TimingRead(
@@ -210,7 +211,7 @@ def _stability(fitted: FittedNetwork) -> StabilityRead | None:
         mean_edges=stability.mean_edges,
         expected_false_edges=stability.expected_false_edges,
         reason=stability.reason,
-        n_counted=_counted(stability, fitted.spec.variables),
+        n_counted=_counted(stability, planned(fitted.spec.variables)),
     )
 
 
@@ -281,7 +282,7 @@ def _table_and_engine_warnings(
     fitted: FittedNetwork, table_warnings: Sequence[DatasetWarning]
 ) -> list[ResultWarning]:
     """Return both; what the upload and the engine both noticed is told once."""
-    of_table = upload_warnings(table_warnings, fitted.spec.variables)
+    of_table = upload_warnings(table_warnings, planned(fitted.spec.variables))
     told = {(warning.code, frozenset(warning.columns)) for warning in of_table}
     return of_table + [
         warning

@@ -11,7 +11,6 @@ from service.jobs.specs.scoring import ScoringSpec
 from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from service.results.scoring_result import ScoringResult
-from service.results.vocabulary import Figure
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.exports.roc import adjacency, roc_artefacts, roc_curves, score_documents
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
@@ -64,6 +63,6 @@ def score(
         edges=[],
         artefacts=[
             *roc_artefacts(curves),
-            Artefact(f"figures/{Figure.ROC}.svg", MediaType.SVG, picture),
+            Artefact("figures/roc.svg", MediaType.SVG, picture),
         ],
     )

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from service.datasets.lifecycle import prepare
 from service.datasets.options import ReadLimits, ReadOptions
 from service.http.problems import ProblemCode, ProblemError, ProblemItem, problem_document
-from service.jobs.specs.base import MIN_ROWS
+from service.jobs.specs.base import MIN_ROWS, planned
 from service.jobs.specs.simulation import MIN_OBSERVED, SimulationSpec
 from service.jobs.vocabulary import SimulatedGraph, Transform
 from service.results.outcome import MadeDataset, Outcome
@@ -38,7 +38,7 @@ def simulate(spec: SimulationSpec, limits: ReadLimits, on_step: OnStep) -> Outco
     Raises `FitCancelledError` if `on_step` asks to stop, and `JobFailedError` if the table is
     larger than the service takes, or if the holes leave nothing to learn from.
     """
-    rng = np.random.default_rng(spec.seed)
+    rng = np.random.default_rng(planned(spec.seed))
     precision = _draw_of(spec.graph)(spec.n_variables, rng)
     _report(on_step, "sample", 0.0)
     X = sample_truncated_gaussian(precision, spec.n_rows, rng)
@@ -48,7 +48,7 @@ def simulate(spec: SimulationSpec, limits: ReadLimits, on_step: OnStep) -> Outco
     _refuse_if_nothing_can_be_learnt(names, X)
     edges = [[names[i], names[j]] for i, j in np.argwhere(np.triu(precision, k=1) != 0)]
     try:
-        data = prepare(_parquet(names, X), spec.name, ReadOptions(), limits)
+        data = prepare(_parquet(names, X), planned(spec.name), ReadOptions(), limits)
     except ProblemError as refusal:
         raise JobFailedError(problem_document(refusal.code, refusal.detail)) from refusal
     _report(on_step, "export", 0.95)
@@ -62,7 +62,7 @@ def simulate(spec: SimulationSpec, limits: ReadLimits, on_step: OnStep) -> Outco
             n_missing=int(np.isnan(X).sum()),
             n_edges=len(edges),
             diagonal=float(precision[0, 0]),
-            seed=spec.seed,
+            seed=planned(spec.seed),
             versions=versions(),
         ),
         edges=[],

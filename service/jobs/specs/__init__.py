@@ -1,7 +1,7 @@
-"""What a job is asked to do: the request as sent, and the same with every choice made.
+"""What a job is asked to do: one class a specification.
 
-The `…JobCreate` models are what a client posts, with defaults. The `…Spec` models are what is
-stored, shown and handed to the worker: no defaults, every choice made.
+A client posts it with some choices left to their defaults. Planning fills in those that hang on
+the data set or on chance, and the same class is stored, shown and handed to the worker.
 """
 
 from typing import Annotated, Any
@@ -9,15 +9,12 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypeAliasType
 
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from service.jobs.specs.experiment import (
-    ExperimentJobCreate,
-    ExperimentPartSpec,
-    ExperimentSpec,
-)
-from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
-from service.jobs.specs.scoring import ScoringJobCreate, ScoringSpec
-from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
+from service.jobs.specs.base import STORED
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
+from service.jobs.specs.scoring import ScoringSpec
+from service.jobs.specs.simulation import SimulationSpec
 
 _NETWORK, _MIXTURE = "network", "mixture"
 
@@ -33,26 +30,17 @@ def _field(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
-# Named types, so that OpenAPI documents can refer to them.
-EstimationCreate = TypeAliasType(
-    "EstimationCreate",
-    Annotated[
-        Annotated[EstimationJobCreate, Tag(_NETWORK)]
-        | Annotated[MixtureEstimationJobCreate, Tag(_MIXTURE)],
-        Discriminator(_model_of),
-        Field(description="Ask for an estimation; its model says what else belongs to the body."),
-    ],
-)
+# A named type, so that OpenAPI documents can refer to it.
 AnyEstimationSpec = TypeAliasType(
     "AnyEstimationSpec",
     Annotated[
         Annotated[EstimationSpec, Tag(_NETWORK)] | Annotated[MixtureEstimationSpec, Tag(_MIXTURE)],
         Discriminator(_model_of),
-        Field(description="One estimation; its model says what else belongs to it."),
+        Field(description="An estimation; its model says what else belongs to it."),
     ],
 )
 JobCreate = Annotated[
-    EstimationCreate | SimulationJobCreate | ExperimentJobCreate | ScoringJobCreate,
+    AnyEstimationSpec | SimulationSpec | ExperimentSpec | ScoringSpec,
     Field(discriminator="kind"),
 ]
 JobSpec = Annotated[
@@ -64,5 +52,5 @@ _SPEC: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
 
 
 def spec_of(document: dict[str, Any]) -> JobSpec:
-    """Return the specification that was stored as `document`."""
-    return _SPEC.validate_python(document)
+    """Return the specification that was stored as `document`, by this release or an earlier one."""
+    return _SPEC.validate_python(document, extra="ignore", context=STORED)

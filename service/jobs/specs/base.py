@@ -1,17 +1,35 @@
 """What the specifications of all kinds of job share."""
 
 import secrets
-from typing import Annotated
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
-from service.http.request_model import Label, Text
+from service.http.request_model import Label, RequestModel, Text
 
 # Fits the signed 32-bit integers that every generator and database takes.
 MAX_SEED = 2**31 - 1
 DEFAULT_SEED = 0
 # The engine's own limit: held-out rows of fewer say nothing.
 MIN_ROWS = 6
+# Pydantic's context for documents out of the database.
+STORED = "stored"
+
+Choice = TypeVar("Choice")
+
+
+def _unless_stored(value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    return value if info.context is STORED else read(value)
+
+
+# Bounds that requests keep; what earlier releases have stored may lie beyond them.
+OfRequestsOnly = WrapValidator(_unless_stored)
 
 
 def chosen_seed(wanted: int | None) -> int:
@@ -19,12 +37,16 @@ def chosen_seed(wanted: int | None) -> int:
     return secrets.randbelow(MAX_SEED + 1) if wanted is None else wanted
 
 
+def planned(choice: Choice | None) -> Choice:
+    """Return what a request may leave open and a planned job has."""
+    assert choice is not None
+    return choice
+
+
 DatasetId = Annotated[str, Field(description="Identifier of an uploaded data set.")]
 VariableName = Text
-SeedValue = Annotated[int, Field(strict=True, ge=0, le=MAX_SEED)]
-Seed = Annotated[SeedValue, Field(description="Seed of every random draw, from 0 to 2147483647.")]
-SeedChoice = Annotated[
-    SeedValue | None,
+Seed = Annotated[
+    Annotated[int, Field(strict=True, ge=0, le=MAX_SEED)] | None,
     Field(
         description="Seed of every random draw, from 0 to 2147483647; left out: 0, so that the "
         "same request has the same answer; null: one is drawn, stored and shown."
@@ -55,7 +77,18 @@ Tolerance = Annotated[
 ]
 
 
-class SpecModel(BaseModel):
-    """Base of everything resolved: no field has a default."""
+class SpecModel(RequestModel):
+    """Base of every specification, which a client posts, and a job has with every choice made.
 
-    model_config = ConfigDict(frozen=True)
+    Of a stored document (`specs.spec_of`) a field that is not there has its default, and one that
+    is no more is left out; nothing is judged again.
+    """
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> Self:
+        if info.context is not STORED:
+            self.check()
+        return self
+
+    def check(self) -> None:
+        """Raise `ValueError` where fields of a request do not fit together."""

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
@@ -52,35 +51,6 @@ Method = Annotated[
         "with chains started anew."
     ),
 ]
-MonteCarloShare = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        lt=1,
-        description="`natural`: share of the estimates' sampling variance that Monte Carlo may "
-        "add.",
-    ),
-]
-LikelihoodGain = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        lt=1,
-        description="Gain of an iteration, in nats a row, at which EM has converged.",
-    ),
-]
-Persistent = Annotated[
-    bool,
-    Field(
-        strict=True,
-        description="Chains run on from minibatch to minibatch; else they start at the data.",
-    ),
-]
-NumSweeps = Annotated[
-    int, Field(strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k.")
-]
 FillingName = Annotated[
     Filling,
     Field(
@@ -95,113 +65,54 @@ Weight = Annotated[
         "1). Columns are scaled to mean square 1."
     ),
 ]
-LassoStrength = Annotated[
-    LassoChoice | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None,
-    Field(
-        description="Strength of a graphical lasso on the covariance that EM has found, or `ebic` "
-        "or `cv`; null: none. Columns are standardised; `ebic` chooses it by the extended Bayesian "
-        "information criterion, `cv` by held-out rows."
-    ),
-]
-
-RidgeStrength = Annotated[
-    Literal[LassoChoice.CV]
-    | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-    | None,
-    Field(
-        description="Strength of a ridge on interactions, or `cv`; null: none. Columns are "
-        "standardised; no unit, and the same number means the same for 1000 rows; `cv` chooses it "
-        "by held-out rows."
-    ),
-]
-GradientTolerance = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        lt=1,
-        description="Largest entry of the gradient, columns standardised, at which the search has "
-        "converged.",
-    ),
-]
-
-
-class MleEstimatorCreate(RequestModel):
-    """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
-
-    kind: Literal["mle"] = Field(description="The estimator's kind.")
-    method: Method = LikelihoodMethod.NATURAL
-    step_size: StepSize = 0.1
-    penalty: Strength = None
-    penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
-    tol: MonteCarloShare = 0.25
 
 
 class MleEstimatorSpec(SpecModel):
     """Maximum likelihood by Gibbs sampling of missing cells and of the model."""
 
-    kind: Literal["mle"] = Field(description="The estimator's kind.")
-    method: Method
-    step_size: StepSize
-    penalty: Strength
-    penalty_kind: SmoothPenaltyKind
-    max_iter: MaxIter
-    tol: MonteCarloShare
+    kind: Literal["mle"] = Field("mle", description="The estimator's kind.")
+    method: Method = LikelihoodMethod.NATURAL
+    step_size: StepSize = 0.1
+    penalty: Strength = None
+    penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
+    max_iter: MaxIter = None
+    tol: float = Field(
+        0.25,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="`natural`: share of the estimates' sampling variance that Monte Carlo may "
+        "add.",
+    )
 
 
-class ContrastiveDivergenceEstimatorCreate(RequestModel):
+class ContrastiveDivergenceEstimatorSpec(SpecModel):
     """Contrastive divergence, plain or persistent; missing cells by Gibbs sampling."""
 
-    kind: Literal["contrastive-divergence"] = Field(description="The estimator's kind.")
-    persistent: Persistent = True
-    n_sweeps: NumSweeps = 1
+    kind: Literal["contrastive-divergence"] = Field(
+        "contrastive-divergence", description="The estimator's kind."
+    )
+    persistent: bool = Field(
+        True,
+        strict=True,
+        description="Chains run on from minibatch to minibatch; else they start at the data.",
+    )
+    n_sweeps: int = Field(
+        1, strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k."
+    )
     step_size: StepSize = 0.1
     penalty: Strength = None
     penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
 
 
-class ContrastiveDivergenceEstimatorSpec(SpecModel):
-    """Contrastive divergence, plain or persistent; missing cells by Gibbs sampling."""
-
-    kind: Literal["contrastive-divergence"] = Field(description="The estimator's kind.")
-    persistent: Persistent
-    n_sweeps: NumSweeps
-    step_size: StepSize
-    penalty: Strength
-    penalty_kind: SmoothPenaltyKind
-    max_iter: MaxIter
-
-
-class PseudoLikelihoodEstimatorCreate(RequestModel):
-    """Maximum pseudo-likelihood: each variable given all others."""
-
-    kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
-    imputation: FillingName = Filling.GIBBS
-    penalty: Strength = None
-    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
-    tol: Tolerance = DEFAULT_TOL
-
-
 class PseudoLikelihoodEstimatorSpec(SpecModel):
     """Maximum pseudo-likelihood: each variable given all others."""
 
-    kind: Literal["pseudo-likelihood"] = Field(description="The estimator's kind.")
-    imputation: FillingName
-    penalty: Strength
-    penalty_kind: GivenPenaltyKind
-    max_iter: MaxIter
-    tol: Tolerance
-
-
-class ScoreMatchingEstimatorCreate(RequestModel):
-    """Generalised score matching on the non-negative orthant."""
-
-    kind: Literal["score-matching"] = Field(description="The estimator's kind.")
+    kind: Literal["pseudo-likelihood"] = Field(
+        "pseudo-likelihood", description="The estimator's kind."
+    )
     imputation: FillingName = Filling.GIBBS
-    weight: Weight = ScoreWeight.CAPPED
     penalty: Strength = None
     penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
@@ -211,48 +122,60 @@ class ScoreMatchingEstimatorCreate(RequestModel):
 class ScoreMatchingEstimatorSpec(SpecModel):
     """Generalised score matching on the non-negative orthant."""
 
-    kind: Literal["score-matching"] = Field(description="The estimator's kind.")
-    imputation: FillingName
-    weight: Weight
-    penalty: Strength
-    penalty_kind: GivenPenaltyKind
-    max_iter: MaxIter
-    tol: Tolerance
-
-
-class GaussianEmEstimatorCreate(RequestModel):
-    """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
-
-    kind: Literal["gaussian-em"] = Field(description="The estimator's kind.")
-    penalty: LassoStrength = None
-    ebic_gamma: EbicGamma = 0.5
+    kind: Literal["score-matching"] = Field("score-matching", description="The estimator's kind.")
+    imputation: FillingName = Filling.GIBBS
+    weight: Weight = ScoreWeight.CAPPED
+    penalty: Strength = None
+    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
-    tol: LikelihoodGain = 1e-7
+    tol: Tolerance = DEFAULT_TOL
 
 
 class GaussianEmEstimatorSpec(SpecModel):
     """Gaussian maximum likelihood from incomplete rows, and graphical lasso on it."""
 
-    kind: Literal["gaussian-em"] = Field(description="The estimator's kind.")
-    penalty: LassoStrength
-    ebic_gamma: EbicGamma
-    max_iter: MaxIter
-    tol: LikelihoodGain
-
-
-class GaussianScoreMatchingEstimatorCreate(RequestModel):
-    """Gaussian score matching of the observed cells' marginal density."""
-
-    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
-    penalty: RidgeStrength = None
+    kind: Literal["gaussian-em"] = Field("gaussian-em", description="The estimator's kind.")
+    penalty: (
+        LassoChoice | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None
+    ) = Field(
+        None,
+        description="Strength of a graphical lasso on the covariance that EM has found, or `ebic` "
+        "or `cv`; null: none. Columns are standardised; `ebic` chooses it by the extended Bayesian "
+        "information criterion, `cv` by held-out rows.",
+    )
+    ebic_gamma: EbicGamma = 0.5
     max_iter: MaxIter = None
-    tol: GradientTolerance = 1e-5
+    tol: float = Field(
+        1e-7,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Gain of an iteration, in nats a row, at which EM has converged.",
+    )
 
 
 class GaussianScoreMatchingEstimatorSpec(SpecModel):
     """Gaussian score matching of the observed cells' marginal density."""
 
-    kind: Literal["gaussian-score-matching"] = Field(description="The estimator's kind.")
-    penalty: RidgeStrength
-    max_iter: MaxIter
-    tol: GradientTolerance
+    kind: Literal["gaussian-score-matching"] = Field(
+        "gaussian-score-matching", description="The estimator's kind."
+    )
+    penalty: (
+        Literal[LassoChoice.CV]
+        | Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+        | None
+    ) = Field(
+        None,
+        description="Strength of a ridge on interactions, or `cv`; null: none. Columns are "
+        "standardised; no unit, and the same number means the same for 1000 rows; `cv` chooses it "
+        "by held-out rows.",
+    )
+    max_iter: MaxIter = None
+    tol: float = Field(
+        1e-5,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="Largest entry of the gradient, columns standardised, at which the search has "
+        "converged.",
+    )

@@ -1,11 +1,10 @@
 """Estimators that tell data from noise: VNCE, and NCE on tables without holes."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from service.http.request_model import RequestModel
-from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
+from service.jobs.specs.base import MaxIter, OfRequestsOnly, SpecModel, Tolerance
 from service.jobs.vocabulary import (
     Imputation,
     NoiseDraws,
@@ -30,64 +29,9 @@ Penalty = Annotated[
         "likelihood."
     ),
 ]
-PenaltyShape = Annotated[
-    PenaltyKind,
-    Field(
-        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
-        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
-        "amount, so that weak ones are exactly zero. `auto` is `adaptive` or, where penalty is "
-        "`auto` too and held-out rows prefer it by two standard errors, `centred-ridge`; the "
-        "result says which."
-    ),
-]
-Penalties = Annotated[
-    Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None,
-    Field(
-        description="Strengths that penalty `auto` chooses from; null: a grid of the engine's own."
-    ),
-]
-SelectionRule = Annotated[
-    Selection,
-    Field(
-        description="How penalty `auto` chooses: by `held-out` rows, by `ebic`, the extended "
-        "Bayesian information criterion, or by the `stability` of edges over half-samples. "
-        "`held-out` takes a mean of the strengths whose objective of held-out rows, in ten folds, "
-        "is about the best, `ebic` the graph of the least criterion, `stability` the edges on "
-        'which most half-samples agree. The last two need penalty_kind "l1" and fit K to the graph '
-        "without a penalty."
-    ),
-]
 EbicGamma = Annotated[
     float,
     Field(strict=True, ge=0, le=1, description="`ebic`: weight of the number of graphs; 0: BIC."),
-]
-NumSubsamples = Annotated[
-    int,
-    Field(
-        strict=True,
-        ge=2,
-        le=1_000,
-        multiple_of=2,
-        description="`stability`: half-samples, an even number from 2 to 1000.",
-    ),
-]
-InclusionThreshold = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=0.6,
-        le=1,
-        description="`stability`: share of half-samples, from 0.6 to 1, that makes an edge stable.",
-    ),
-]
-MaxFalseEdges = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        allow_inf_nan=False,
-        description="`stability`: largest bound on the expected number of false edges.",
-    ),
 ]
 NoiseRatio = Annotated[
     int,
@@ -95,7 +39,7 @@ NoiseRatio = Annotated[
 ]
 # The engine's own limits.
 NOISE_SCALES = (1e-3, 1e3)
-NoiseScaleChoice = Annotated[
+NoiseScale = Annotated[
     float,
     Field(
         strict=True,
@@ -104,25 +48,8 @@ NoiseScaleChoice = Annotated[
         description="Factor on the spread of the noise; 1: that of each column. From 0.001 to "
         "1000.",
     ),
-]
-# Jobs of earlier releases may have asked for any positive number.
-NoiseScale = Annotated[
-    float, Field(gt=0, description="Factor on the spread of the noise; 1: that of each column.")
-]
-NoiseDrawsName = Annotated[
-    NoiseDraws,
-    Field(
-        description="Draws of the noise: `sobol`, scrambled Sobol points, of less variance, or "
-        "`random`, independent."
-    ),
-]
-PresetName = Annotated[
-    Preset,
-    Field(
-        description="This project's recipe or, for reference, the `paper`'s own. That has 10 "
-        "independent noise rows per row of data, its own stopping rule in place of `tol`, and, "
-        "where `auto` is asked for, no linear term and no penalty."
-    ),
+    # Jobs of earlier releases may have asked for any positive number.
+    OfRequestsOnly,
 ]
 _IMPUTATION = (
     "What missing cells become: the column's `mean`, `zero`, a draw of the `noise`, or `drop` "
@@ -135,25 +62,66 @@ def has_bound(threshold: float, n_subsamples: int) -> bool:
     return threshold > 0.75 or 2 * threshold - 1 > 1 / n_subsamples
 
 
-class ContrastiveCreate(RequestModel):
+class ContrastiveSpec(SpecModel):
     """What may be said about penalty, noise and stopping."""
 
     penalty: Penalty = PenaltyChoice.AUTO
-    penalty_kind: PenaltyShape = PenaltyKind.AUTO
-    penalties: Penalties = None
-    selection: SelectionRule = Selection.HELD_OUT
+    penalty_kind: PenaltyKind = Field(
+        PenaltyKind.AUTO,
+        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
+        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
+        "amount, so that weak ones are exactly zero. `auto` is `adaptive` or, where penalty is "
+        "`auto` too and held-out rows prefer it by two standard errors, `centred-ridge`; the "
+        "result says which.",
+    )
+    penalties: Annotated[list[PenaltyStrength], Field(min_length=1, max_length=100)] | None = Field(
+        None,
+        description="Strengths that penalty `auto` chooses from; null: a grid of the engine's own.",
+    )
+    selection: Selection = Field(
+        Selection.HELD_OUT,
+        description="How penalty `auto` chooses: by `held-out` rows, by `ebic`, the extended "
+        "Bayesian information criterion, or by the `stability` of edges over half-samples. "
+        "`held-out` takes a mean of the strengths whose objective of held-out rows, in ten folds, "
+        "is about the best, `ebic` the graph of the least criterion, `stability` the edges on "
+        'which most half-samples agree. The last two need penalty_kind "l1" and fit K to the graph '
+        "without a penalty.",
+    )
     ebic_gamma: EbicGamma = 0.5
-    n_subsamples: NumSubsamples = 100
-    inclusion_threshold: InclusionThreshold = 0.75
-    max_false_edges: MaxFalseEdges = 2.0
+    n_subsamples: int = Field(
+        100,
+        strict=True,
+        ge=2,
+        le=1_000,
+        multiple_of=2,
+        description="`stability`: half-samples, an even number from 2 to 1000.",
+    )
+    inclusion_threshold: float = Field(
+        0.75,
+        strict=True,
+        ge=0.6,
+        le=1,
+        description="`stability`: share of half-samples, from 0.6 to 1, that makes an edge stable.",
+    )
+    max_false_edges: float = Field(
+        2.0,
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="`stability`: largest bound on the expected number of false edges.",
+    )
     noise_ratio: NoiseRatio = 10
-    noise_scale: NoiseScaleChoice = 1.0
-    noise_draws: NoiseDrawsName = NoiseDraws.SOBOL
+    noise_scale: NoiseScale = 1.0
+    noise_draws: NoiseDraws = Field(
+        NoiseDraws.SOBOL,
+        description="Draws of the noise: `sobol`, scrambled Sobol points, of less variance, or "
+        "`random`, independent.",
+    )
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
-    @model_validator(mode="after")
-    def _asks_for_one_way_of_choosing(self) -> Self:
+    def check(self) -> None:
+        """Raise `ValueError` unless the request chooses the penalty in one way."""
         if self.penalty is not PenaltyChoice.AUTO:
             if self.penalties is not None:
                 raise ValueError('`penalties` are what `penalty="auto"` chooses from.')
@@ -171,38 +139,27 @@ class ContrastiveCreate(RequestModel):
                 f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
                 f"`n_subsamples={self.n_subsamples}`; take more of them."
             )
-        return self
 
 
-class ContrastiveSpec(SpecModel):
-    """Penalty, noise and stopping, all decided."""
-
-    penalty: Penalty
-    penalty_kind: PenaltyShape
-    penalties: Penalties
-    selection: SelectionRule
-    ebic_gamma: EbicGamma
-    n_subsamples: NumSubsamples
-    inclusion_threshold: InclusionThreshold
-    max_false_edges: MaxFalseEdges
-    noise_ratio: NoiseRatio
-    noise_scale: NoiseScale
-    noise_draws: NoiseDrawsName
-    max_iter: MaxIter
-    tol: Tolerance
-
-
-class VnceEstimatorCreate(ContrastiveCreate):
+class VnceEstimatorSpec(ContrastiveSpec):
     """Variational noise-contrastive estimation: missing cells are integrated out."""
 
-    kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    preset: PresetName = Preset.DEFAULT
+    kind: Literal["vnce"] = Field("vnce", description="The estimator's kind.")
+    preset: Preset = Field(
+        Preset.DEFAULT,
+        description="This project's recipe or, for reference, the `paper`'s own. That has 10 "
+        "independent noise rows per row of data, its own stopping rule in place of `tol`, and, "
+        "where `auto` is asked for, no linear term and no penalty.",
+    )
 
-    @model_validator(mode="after")
-    def _leaves_the_papers_recipe_alone(self) -> Self:
-        """Refuse what the recipe would not heed; equal to a default it says nothing."""
+    def check(self) -> None:
+        """Raise `ValueError` besides where the paper's recipe would not heed what is asked for.
+
+        What equals a default asks for nothing.
+        """
+        super().check()
         if self.preset is not Preset.PAPER:
-            return self
+            return
         asks_for_sobol = "noise_draws" in self.model_fields_set and (
             self.noise_draws is not PAPER_NOISE_DRAWS
         )
@@ -221,25 +178,10 @@ class VnceEstimatorCreate(ContrastiveCreate):
                 'Preset "paper" knows no `penalty_kind="l1"`, `penalties`, `selection` or '
                 '`noise_scale`; leave them out, or use "default".'
             )
-        return self
-
-
-class VnceEstimatorSpec(ContrastiveSpec):
-    """Variational noise-contrastive estimation: missing cells are integrated out."""
-
-    kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    preset: PresetName
-
-
-class NceEstimatorCreate(ContrastiveCreate):
-    """Noise-contrastive estimation on a filled or shortened table; a comparator."""
-
-    kind: Literal["nce"] = Field(description="The estimator's kind.")
-    imputation: Annotated[Imputation, Field(description=_IMPUTATION)] = Imputation.MEAN
 
 
 class NceEstimatorSpec(ContrastiveSpec):
     """Noise-contrastive estimation on a filled or shortened table; a comparator."""
 
-    kind: Literal["nce"] = Field(description="The estimator's kind.")
-    imputation: Annotated[Imputation, Field(description=_IMPUTATION)]
+    kind: Literal["nce"] = Field("nce", description="The estimator's kind.")
+    imputation: Annotated[Imputation, Field(description=_IMPUTATION)] = Imputation.MEAN

@@ -4,56 +4,29 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import (
     DEFAULT_SEED,
     DatasetId,
     Seed,
-    SeedChoice,
     SpecModel,
     Tag,
     VariableName,
 )
 from service.jobs.specs.comparators import (
-    ContrastiveDivergenceEstimatorCreate,
     ContrastiveDivergenceEstimatorSpec,
-    GaussianEmEstimatorCreate,
     GaussianEmEstimatorSpec,
-    GaussianScoreMatchingEstimatorCreate,
     GaussianScoreMatchingEstimatorSpec,
-    MleEstimatorCreate,
     MleEstimatorSpec,
-    PseudoLikelihoodEstimatorCreate,
     PseudoLikelihoodEstimatorSpec,
-    ScoreMatchingEstimatorCreate,
     ScoreMatchingEstimatorSpec,
 )
 from service.jobs.specs.contrastive import (
-    NceEstimatorCreate,
     NceEstimatorSpec,
-    VnceEstimatorCreate,
     VnceEstimatorSpec,
 )
-from service.jobs.specs.models import ModelCreate, ModelSpec, TruncatedGaussianModelCreate
+from service.jobs.specs.models import ModelSpec, TruncatedGaussianModelSpec
 from service.jobs.vocabulary import CensoredRule
 
-EdgeThreshold = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=0,
-        le=1,
-        description="Least absolute partial correlation, from 0 to 1, of a pair that is displayed "
-        "as selected. A display rule, not a test.",
-    ),
-]
-MinObserved = Annotated[
-    Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None,
-    Field(
-        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
-        "2 % of the rows with something observed if that is more, but not more than half of them."
-    ),
-]
 Censored = Annotated[
     CensoredRule,
     Field(
@@ -62,17 +35,6 @@ Censored = Annotated[
     ),
 ]
 
-EstimatorCreate = Annotated[
-    VnceEstimatorCreate
-    | NceEstimatorCreate
-    | MleEstimatorCreate
-    | ContrastiveDivergenceEstimatorCreate
-    | PseudoLikelihoodEstimatorCreate
-    | ScoreMatchingEstimatorCreate
-    | GaussianEmEstimatorCreate
-    | GaussianScoreMatchingEstimatorCreate,
-    Field(discriminator="kind"),
-]
 EstimatorSpec = Annotated[
     VnceEstimatorSpec
     | NceEstimatorSpec
@@ -86,47 +48,44 @@ EstimatorSpec = Annotated[
 ]
 
 
-class EstimationJobCreate(RequestModel):
-    """Ask for one network to be estimated from one data set."""
+class EstimationSpec(SpecModel):
+    """One network, estimated from one data set; with the versions it can be repeated."""
 
-    kind: Literal["estimation"] = Field(description="The job's kind.")
+    kind: Literal["estimation"] = Field("estimation", description="The job's kind.")
     dataset_id: DatasetId
     variables: Annotated[
         Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
         | None,
         Field(
             description="Names of the columns to use, in any order (the data set's is kept); null: "
-            "all. Compared as names are stored: in Unicode NFC, trimmed."
+            "all. Compared as names are stored: in Unicode NFC, trimmed. A job shows those it "
+            "uses, in the data set's order and spelling."
         ),
     ] = None
-    model: ModelCreate = Field(
+    model: ModelSpec = Field(
         # A factory, since a default that is an object stops client generators.
-        default_factory=lambda: TruncatedGaussianModelCreate(kind="truncated-gaussian"),
+        default_factory=TruncatedGaussianModelSpec,
         description="What is assumed: a network of non-negative columns, `truncated-gaussian`, or "
         "of any, `gaussian`; left out: `truncated-gaussian`.",
     )
-    estimator: EstimatorCreate = Field(
-        default_factory=lambda: VnceEstimatorCreate(kind="vnce"),
+    estimator: EstimatorSpec = Field(
+        default_factory=VnceEstimatorSpec,
         description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
         "comparator; left out: `vnce`.",
     )
-    min_observed: MinObserved = None
-    edge_threshold: EdgeThreshold = 0.1
+    min_observed: Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None = Field(
+        None,
+        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
+        "2 % of the rows with something observed if that is more, but not more than half of them.",
+    )
+    edge_threshold: float = Field(
+        0.1,
+        strict=True,
+        ge=0,
+        le=1,
+        description="Least absolute partial correlation, from 0 to 1, of a pair that is displayed "
+        "as selected. A display rule, not a test.",
+    )
     censored: Censored = CensoredRule.REFUSE
-    seed: SeedChoice = DEFAULT_SEED
+    seed: Seed = DEFAULT_SEED
     tag: Tag = None
-
-
-class EstimationSpec(SpecModel):
-    """One estimation with every choice made; data, spec and versions make it repeatable."""
-
-    kind: Literal["estimation"] = Field(description="The job's kind.")
-    dataset_id: DatasetId
-    variables: list[str] = Field(description="Columns used, in the data set's order and spelling.")
-    model: ModelSpec = Field(description="What is assumed about the data.")
-    estimator: EstimatorSpec = Field(description="How the model is fitted.")
-    min_observed: MinObserved
-    edge_threshold: EdgeThreshold
-    censored: Censored
-    seed: Seed
-    tag: Tag

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from service.http.request_model import RequestModel
-from service.jobs.specs.base import DEFAULT_SEED, Seed, SeedChoice, SpecModel, Tag
+from service.jobs.specs.base import DEFAULT_SEED, Seed, SpecModel, Tag
 from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
 
 Scale = Annotated[
@@ -29,49 +28,10 @@ def _without_repeats(values: list[Any]) -> list[Any]:
 Distinct = AfterValidator(_without_repeats)
 
 
-NumTruths = Annotated[
-    Count | None,
-    Field(
-        description="True values drawn from [2, 6]; null: the paper's, or fewer "
-        "where the scale is `quick`."
-    ),
-]
-SampleSizes = Annotated[
-    Annotated[
-        list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
-        Field(min_length=1, max_length=20),
-        Distinct,
-    ]
-    | None,
-    Field(
-        description="Sample sizes, from 10 to 1000000; null: the paper's, or fewer where the "
-        "scale is `quick`."
-    ),
-]
 Graphs = Annotated[
     Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
     Field(
         description="Graphs to draw from; null: the paper's, or fewer where the scale is `quick`."
-    ),
-]
-Fractions = Annotated[
-    Annotated[
-        list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
-        Field(min_length=1, max_length=20),
-        Distinct,
-    ]
-    | None,
-    Field(
-        description="Shares of missing cells, from 0 to below 1; null: the paper's, or fewer "
-        "where the scale is `quick`."
-    ),
-]
-NumDataSets = Annotated[
-    # Each is a part for every graph and fraction: a part is a job, and so a row.
-    Annotated[int, Field(strict=True, ge=1, le=1_000)] | None,
-    Field(
-        description="Data sets of each graph; null: the paper's, or fewer where the scale is "
-        "`quick`."
     ),
 ]
 Estimators = Annotated[
@@ -82,103 +42,91 @@ Estimators = Annotated[
 ]
 
 
-class PosteriorToyCreate(RequestModel):
-    """Posteriors of the product-latent toy by variational inference and VNCE (Figures 1 and 2)."""
-
-    name: Literal["posterior-toy"] = Field(description="The experiment's name.")
-
-
 class PosteriorToySpec(SpecModel):
     """Posteriors of the product-latent toy by variational inference and VNCE (Figures 1 and 2)."""
 
-    name: Literal["posterior-toy"] = Field(description="The experiment's name.")
-
-
-class MixtureEmCreate(RequestModel):
-    """E- and M-steps of a mixture of two normals, the objective never falling (Figure 3)."""
-
-    name: Literal["mixture-em"] = Field(description="The experiment's name.")
+    name: Literal["posterior-toy"] = Field("posterior-toy", description="The experiment's name.")
 
 
 class MixtureEmSpec(SpecModel):
     """E- and M-steps of a mixture of two normals, the objective never falling (Figure 3)."""
 
-    name: Literal["mixture-em"] = Field(description="The experiment's name.")
-
-
-class MixturePopulationCreate(RequestModel):
-    """Error against sample size over many mixtures, by VNCE, NCE and likelihood (Figure 4)."""
-
-    name: Literal["mixture-population"] = Field(description="The experiment's name.")
-    n_truths: NumTruths = None
-    sample_sizes: SampleSizes = None
+    name: Literal["mixture-em"] = Field("mixture-em", description="The experiment's name.")
 
 
 class MixturePopulationSpec(SpecModel):
     """Error against sample size over many mixtures, by VNCE, NCE and likelihood (Figure 4)."""
 
-    name: Literal["mixture-population"] = Field(description="The experiment's name.")
-    n_truths: NumTruths
-    sample_sizes: SampleSizes
-
-
-class GraphRecoveryCreate(RequestModel):
-    """Edge recovery from incomplete tables of known network, by any estimators (Figure 5)."""
-
-    name: Literal["graph-recovery"] = Field(description="The experiment's name.")
-    graphs: Graphs = None
-    fractions: Fractions = None
-    n_data_sets: NumDataSets = None
-    estimators: Estimators = None
+    name: Literal["mixture-population"] = Field(
+        "mixture-population", description="The experiment's name."
+    )
+    n_truths: Count | None = Field(
+        None,
+        description="True values drawn from [2, 6]; null: the paper's, or fewer "
+        "where the scale is `quick`.",
+    )
+    sample_sizes: (
+        Annotated[
+            list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
+            Field(min_length=1, max_length=20),
+            Distinct,
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Sample sizes, from 10 to 1000000; null: the paper's, or fewer where the "
+        "scale is `quick`.",
+    )
 
 
 class GraphRecoverySpec(SpecModel):
     """Edge recovery from incomplete tables of known network, by any estimators (Figure 5)."""
 
-    name: Literal["graph-recovery"] = Field(description="The experiment's name.")
-    graphs: Graphs
-    fractions: Fractions
-    n_data_sets: NumDataSets
-    estimators: Estimators
+    name: Literal["graph-recovery"] = Field("graph-recovery", description="The experiment's name.")
+    graphs: Graphs = None
+    fractions: (
+        Annotated[
+            list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
+            Field(min_length=1, max_length=20),
+            Distinct,
+        ]
+        | None
+    ) = Field(
+        None,
+        description="Shares of missing cells, from 0 to below 1; null: the paper's, or fewer "
+        "where the scale is `quick`.",
+    )
+    n_data_sets: Annotated[int, Field(strict=True, ge=1, le=1_000)] | None = Field(
+        None,
+        description="Data sets of each graph; null: the paper's, or fewer where the scale is "
+        "`quick`.",
+    )
+    estimators: Estimators = None
 
 
-ExperimentCreate = Annotated[
-    PosteriorToyCreate | MixtureEmCreate | MixturePopulationCreate | GraphRecoveryCreate,
-    Field(discriminator="name"),
-]
 ExperimentChoice = Annotated[
     PosteriorToySpec | MixtureEmSpec | MixturePopulationSpec | GraphRecoverySpec,
     Field(discriminator="name"),
 ]
 
 
-class ExperimentJobCreate(RequestModel):
-    """Ask for an experiment of the paper to be run; its parts become jobs of their own."""
-
-    kind: Literal["experiment"] = Field(description="The job's kind.")
-    experiment: ExperimentCreate = Field(description="Which, and what is changed about it.")
-    scale: Scale = ExperimentScale.QUICK
-    seed: SeedChoice = DEFAULT_SEED
-    tag: Tag = None
-
-
 class ExperimentSpec(SpecModel):
-    """One experiment; with versions and seed it can be repeated."""
+    """An experiment of the paper; its parts become jobs of their own."""
 
-    kind: Literal["experiment"] = Field(description="The job's kind.")
+    kind: Literal["experiment"] = Field("experiment", description="The job's kind.")
     experiment: ExperimentChoice = Field(description="Which, and what is changed about it.")
-    scale: Scale
-    seed: Seed
-    tag: Tag
+    scale: Scale = ExperimentScale.QUICK
+    seed: Seed = DEFAULT_SEED
+    tag: Tag = None
 
 
 class ExperimentPartSpec(SpecModel):
     """One part of an experiment; made by the experiment's own job, never by a client."""
 
-    kind: Literal["experiment-part"] = Field(description="The job's kind.")
+    kind: Literal["experiment-part"] = Field("experiment-part", description="The job's kind.")
     experiment: ExperimentChoice = Field(description="The experiment that it is part of.")
-    scale: Scale
-    seed: Seed
+    scale: Scale = ExperimentScale.QUICK
+    seed: Seed = DEFAULT_SEED
     part: int = Field(ge=0, description="Which part, from 0.")
     label: str = Field(description="What the part computes.")
-    tag: Tag
+    tag: Tag = None

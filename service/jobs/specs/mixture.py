@@ -4,12 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import (
     DEFAULT_SEED,
     DatasetId,
     Seed,
-    SeedChoice,
     SpecModel,
     Tag,
     VariableName,
@@ -23,15 +21,6 @@ Form = Annotated[
     Field(
         description="`normalised`: both components weigh one half; `unnormalised`: they weigh as "
         "their standard deviations do, and the log partition c is estimated with theta."
-    ),
-]
-KnownSigma = Annotated[
-    float,
-    Field(
-        strict=True,
-        gt=0,
-        allow_inf_nan=False,
-        description="Standard deviation of the known component, in the data's unit.",
     ),
 ]
 Climb = Annotated[
@@ -57,57 +46,27 @@ MaxIterations = Annotated[
         "`exact-em`); null: 200, or 500 pairs."
     ),
 ]
-OneVariable = Annotated[
-    Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None,
-    Field(
-        description="Name of the one column to use, in a list; null: the only one. Compared as "
-        "names are stored: in Unicode NFC, trimmed."
-    ),
-]
-
-
-class MixtureModelCreate(RequestModel):
-    """Two normals about zero in one column, the standard deviation of one of them known."""
-
-    kind: Literal["mixture"] = Field(description="The model's kind.")
-    form: Form = MixtureForm.UNNORMALISED
-    sigma_1: KnownSigma = 1.0
 
 
 class MixtureModelSpec(SpecModel):
     """Two normals about zero in one column, the standard deviation of one of them known."""
 
-    kind: Literal["mixture"] = Field(description="The model's kind.")
-    form: Form
-    sigma_1: KnownSigma
-
-
-class MixtureVnceEstimatorCreate(RequestModel):
-    """Variational noise-contrastive estimation of the mixture, its component the latent."""
-
-    kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    climb: Climb = MixtureClimb.JOINT
-    noise_ratio: NoiseRatio = 10
-    noise_scale: NoiseScale = 1.0
-    n_starts: NumStarts = 5
-    max_iter: MaxIterations = None
+    kind: Literal["mixture"] = Field("mixture", description="The model's kind.")
+    form: Form = MixtureForm.UNNORMALISED
+    sigma_1: float = Field(
+        1.0,
+        strict=True,
+        gt=0,
+        allow_inf_nan=False,
+        description="Standard deviation of the known component, in the data's unit.",
+    )
 
 
 class MixtureVnceEstimatorSpec(SpecModel):
     """Variational noise-contrastive estimation of the mixture, its component the latent."""
 
-    kind: Literal["vnce"] = Field(description="The estimator's kind.")
-    climb: Climb
-    noise_ratio: NoiseRatio
-    noise_scale: NoiseScale
-    n_starts: NumStarts
-    max_iter: MaxIterations
-
-
-class MixtureNceEstimatorCreate(RequestModel):
-    """Noise-contrastive estimation of the mixture, its component summed out."""
-
-    kind: Literal["nce"] = Field(description="The estimator's kind.")
+    kind: Literal["vnce"] = Field("vnce", description="The estimator's kind.")
+    climb: Climb = MixtureClimb.JOINT
     noise_ratio: NoiseRatio = 10
     noise_scale: NoiseScale = 1.0
     n_starts: NumStarts = 5
@@ -117,17 +76,9 @@ class MixtureNceEstimatorCreate(RequestModel):
 class MixtureNceEstimatorSpec(SpecModel):
     """Noise-contrastive estimation of the mixture, its component summed out."""
 
-    kind: Literal["nce"] = Field(description="The estimator's kind.")
-    noise_ratio: NoiseRatio
-    noise_scale: NoiseScale
-    n_starts: NumStarts
-    max_iter: MaxIterations
-
-
-class MixtureMleEstimatorCreate(RequestModel):
-    """Maximum likelihood of the mixture, whose normalising constant is known."""
-
-    kind: Literal["mle"] = Field(description="The estimator's kind.")
+    kind: Literal["nce"] = Field("nce", description="The estimator's kind.")
+    noise_ratio: NoiseRatio = 10
+    noise_scale: NoiseScale = 1.0
     n_starts: NumStarts = 5
     max_iter: MaxIterations = None
 
@@ -135,49 +86,37 @@ class MixtureMleEstimatorCreate(RequestModel):
 class MixtureMleEstimatorSpec(SpecModel):
     """Maximum likelihood of the mixture, whose normalising constant is known."""
 
-    kind: Literal["mle"] = Field(description="The estimator's kind.")
-    n_starts: NumStarts
-    max_iter: MaxIterations
+    kind: Literal["mle"] = Field("mle", description="The estimator's kind.")
+    n_starts: NumStarts = 5
+    max_iter: MaxIterations = None
 
 
-MixtureEstimatorCreate = Annotated[
-    MixtureVnceEstimatorCreate | MixtureNceEstimatorCreate | MixtureMleEstimatorCreate,
-    Field(discriminator="kind"),
-]
 MixtureEstimatorSpec = Annotated[
     MixtureVnceEstimatorSpec | MixtureNceEstimatorSpec | MixtureMleEstimatorSpec,
     Field(discriminator="kind"),
 ]
 
 
-class MixtureEstimationJobCreate(RequestModel):
-    """Ask for the mixture of two normals to be estimated from one column."""
+class MixtureEstimationSpec(SpecModel):
+    """The mixture of two normals, estimated from one column."""
 
-    kind: Literal["estimation"] = Field(description="The job's kind.")
+    kind: Literal["estimation"] = Field("estimation", description="The job's kind.")
     dataset_id: DatasetId
-    variables: OneVariable = None
-    model: MixtureModelCreate = Field(description="Two normals about zero in one column.")
-    estimator: MixtureEstimatorCreate = Field(
+    variables: (
+        Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
+        | None
+    ) = Field(
+        None,
+        description="Name of the one column to use, in a list; null: the only one. Compared as "
+        "names are stored: in Unicode NFC, trimmed. A job shows the one it uses.",
+    )
+    model: MixtureModelSpec = Field(description="Two normals about zero in one column.")
+    estimator: MixtureEstimatorSpec = Field(
         # A factory, since a default that is an object stops client generators.
-        default_factory=lambda: MixtureVnceEstimatorCreate(kind="vnce"),
+        default_factory=MixtureVnceEstimatorSpec,
         description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
         "comparator; left out: `vnce`.",
     )
     censored: Censored = CensoredRule.REFUSE
-    seed: SeedChoice = DEFAULT_SEED
+    seed: Seed = DEFAULT_SEED
     tag: Tag = None
-
-
-class MixtureEstimationSpec(SpecModel):
-    """One estimation of the mixture with every choice made."""
-
-    kind: Literal["estimation"] = Field(description="The job's kind.")
-    dataset_id: DatasetId
-    variables: list[str] = Field(
-        min_length=1, max_length=1, description="The column used, in the data set's spelling."
-    )
-    model: MixtureModelSpec = Field(description="The mixture.")
-    estimator: MixtureEstimatorSpec = Field(description="How the mixture is fitted.")
-    censored: Censored
-    seed: Seed
-    tag: Tag

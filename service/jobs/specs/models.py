@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from service.http.request_model import RequestModel
 from service.jobs.specs.base import SpecModel
 from service.jobs.vocabulary import LinearChoice, ModelKind, Transform
 
@@ -26,34 +25,21 @@ TransformName = Annotated[
 ]
 
 
-class TruncatedGaussianModelCreate(RequestModel):
-    """exp(-x'Kx/2 + h'x - c) on the non-negative orthant."""
-
-    kind: Literal["truncated-gaussian"] = Field(description="The model's kind.")
-    linear: Linear = LinearChoice.AUTO
-    transform: TransformName = Transform.NONE
-
-
 class TruncatedGaussianModelSpec(SpecModel):
     """exp(-x'Kx/2 + h'x - c) on the non-negative orthant."""
 
-    kind: Literal["truncated-gaussian"] = Field(description="The model's kind.")
-    linear: Linear
-    transform: TransformName
-
-
-class GaussianModelCreate(RequestModel):
-    """A Gaussian on all of the line in every column; its K is the inverse covariance."""
-
-    kind: Literal["gaussian"] = Field(description="The model's kind.")
+    kind: Literal["truncated-gaussian"] = Field(
+        "truncated-gaussian", description="The model's kind."
+    )
+    linear: Linear = LinearChoice.AUTO
     transform: TransformName = Transform.NONE
 
 
 class GaussianModelSpec(SpecModel):
     """A Gaussian on all of the line in every column; its K is the inverse covariance."""
 
-    kind: Literal["gaussian"] = Field(description="The model's kind.")
-    transform: TransformName
+    kind: Literal["gaussian"] = Field("gaussian", description="The model's kind.")
+    transform: TransformName = Transform.NONE
 
 
 def _is_of_a_known_kind(model: Any) -> Any:
@@ -68,9 +54,8 @@ def _is_of_a_known_kind(model: Any) -> Any:
     return model
 
 
-ModelCreate = Annotated[
-    TruncatedGaussianModelCreate | GaussianModelCreate,
+ModelSpec = Annotated[
+    TruncatedGaussianModelSpec | GaussianModelSpec,
     Field(discriminator="kind"),
     BeforeValidator(_is_of_a_known_kind),
 ]
-ModelSpec = Annotated[TruncatedGaussianModelSpec | GaussianModelSpec, Field(discriminator="kind")]

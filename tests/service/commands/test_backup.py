@@ -22,7 +22,7 @@ from service.db.identifiers import new_id
 from service.jobs import leases
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from tests.tables import METADATA
 
 AddDataset = Callable[..., str]
@@ -33,8 +33,8 @@ TABLE = "Größe,水\n" + "\n".join(f"{1 + i},{5 + i % 3}" for i in range(50))
 def filled(database: Database, add_dataset: AddDataset) -> Database:
     """Return a database with a data set, its truth, a job with its result, and one that runs."""
     dataset_id = add_dataset(TABLE, [["Größe", "水"]])
-    request = EstimationJobCreate(kind="estimation", dataset_id=dataset_id)
-    spec = request.model_dump(mode="json") | {"variables": ["Größe", "水"], "seed": 1}
+    request = EstimationSpec(dataset_id=dataset_id, variables=["Größe", "水"], seed=1)
+    spec = request.model_dump(mode="json")
     done, running = new_id("job"), new_id("job")
     jobs = [
         JobRecord(id=job_id, kind="estimation", spec=spec, dataset_id=dataset_id, max_attempts=3)

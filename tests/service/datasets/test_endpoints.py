@@ -279,9 +279,10 @@ def test_an_announced_body_above_the_limit_is_refused_unread(sqlite_url):
 
 
 def test_long_tables_survive_json_and_the_openapi_names_the_binary_body(client):
-    operation = client.get("/openapi.json").json()["paths"]["/v1/datasets"]["post"]
-    assert operation["operationId"] == "create_dataset"
-    assert list(operation["requestBody"]["content"]) == ["application/octet-stream"]
+    document = client.get("/openapi.json").json()
+    assert document["paths"]["/v1/datasets"]["post"]["operationId"] == "create_dataset"
+    body = document["components"]["requestBodies"]["create_dataset"]
+    assert list(body["content"]) == ["application/octet-stream"]
 
 
 def test_no_number_of_a_summary_is_nan(client):

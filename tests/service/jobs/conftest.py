@@ -10,7 +10,7 @@ from service.db.clock import now
 from service.db.database import Database
 from service.db.identifiers import new_id
 from service.jobs.records import JobRecord
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
 
 AddJob = Callable[..., str]
 ReadJob = Callable[[str], JobRecord]
@@ -19,11 +19,8 @@ ReadJob = Callable[[str], JobRecord]
 @pytest.fixture
 def spec() -> dict[str, Any]:
     """Return the stored form of a resolved request."""
-    request = EstimationJobCreate(kind="estimation", dataset_id="ds_1")
-    resolved = EstimationSpec.model_validate(
-        request.model_dump() | {"variables": ["a", "b"], "seed": 7}
-    )
-    return resolved.model_dump(mode="json")
+    spec = EstimationSpec(dataset_id="ds_1", variables=["a", "b"], seed=7)
+    return spec.model_dump(mode="json")
 
 
 @pytest.fixture

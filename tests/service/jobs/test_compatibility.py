@@ -10,7 +10,7 @@ from service.datasets.reading import read_dataset
 from service.http.problems import ProblemItem
 from service.jobs.compatibility import num_parameters, reasons_against
 from service.jobs.specs.base import MIN_ROWS
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from service.settings import Settings
 
 LIMITS = ReadLimits.from_settings(Settings())
@@ -21,9 +21,7 @@ GOOD = [f"{1 + row},{5 + row % 3}" for row in range(12)]
 def judge_table(lines: list[str], **request: Any) -> list[ProblemItem]:
     """Return the reasons against fitting the CSV table of these lines."""
     summary = read_dataset("\n".join(lines).encode(), ReadOptions(), LIMITS).summary
-    body = EstimationJobCreate.model_validate(
-        {"kind": "estimation", "dataset_id": "ds_1", **request}
-    )
+    body = EstimationSpec.model_validate({"kind": "estimation", "dataset_id": "ds_1", **request})
     return reasons_against(body, summary, summary.columns)
 
 

@@ -22,16 +22,13 @@ from service.jobs import leases, outbox, reaping, repository
 from service.jobs.leases import Claim, Progress
 from service.jobs.outbox import Batch
 from service.jobs.records import JobRecord, JobState
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
 from tests.tables import METADATA
 
 JOB = "job_1"
 LEASE = 60.0
 PROBLEM = problem_document(ProblemCode.NON_FINITE_OBJECTIVE, "It became infinite.")
-REQUEST = EstimationJobCreate(kind="estimation", dataset_id="ds_1")
-SPEC = EstimationSpec.model_validate(
-    REQUEST.model_dump() | {"variables": ["a", "b"], "seed": 7}
-).model_dump(mode="json")
+SPEC = EstimationSpec(dataset_id="ds_1", variables=["a", "b"], seed=7).model_dump(mode="json")
 
 
 class JobMachine(RuleBasedStateMachine):

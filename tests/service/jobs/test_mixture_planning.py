@@ -7,8 +7,8 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from service.jobs.specs import JobCreate, spec_of
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
-from service.jobs.specs.mixture import MixtureEstimationJobCreate, MixtureEstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.mixture import MixtureEstimationSpec
 
 ONE_COLUMN = "x\n" + "\n".join(["1.5", "-0.2", "NA", "2.5", "-3", "0.7", "1.1", "NA", "0.4"])
 TWO_COLUMNS = "x,y\n" + "\n".join(f"{row - 4.5},{row % 3}" for row in range(9))
@@ -33,11 +33,11 @@ def reasons(client: TestClient, table: str, **choices: Any) -> tuple[str, list[d
 
 def test_the_kind_of_the_model_says_which_body_it_is() -> None:
     adapter: TypeAdapter[Any] = TypeAdapter(JobCreate)
-    assert isinstance(adapter.validate_python(body("ds")), MixtureEstimationJobCreate)
+    assert isinstance(adapter.validate_python(body("ds")), MixtureEstimationSpec)
     network = adapter.validate_python(body("ds", model={"kind": "gaussian"}))
-    assert isinstance(network, EstimationJobCreate)
+    assert isinstance(network, EstimationSpec)
     assert isinstance(
-        adapter.validate_python({"kind": "estimation", "dataset_id": "ds"}), EstimationJobCreate
+        adapter.validate_python({"kind": "estimation", "dataset_id": "ds"}), EstimationSpec
     )
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from service.jobs.specs.contrastive import ContrastiveCreate
-from service.jobs.specs.experiment import ExperimentCreate
+from service.jobs.specs.contrastive import ContrastiveSpec
+from service.jobs.specs.experiment import ExperimentChoice
 
 STABILITY = {"selection": "stability", "penalty_kind": "l1"}
 
@@ -25,9 +25,9 @@ def test_half_samples_too_few_for_their_threshold_are_refused(
     choices: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValidationError, match=said):
-        ContrastiveCreate.model_validate({**STABILITY, **choices})
+        ContrastiveSpec.model_validate({**STABILITY, **choices})
     # Nothing else looks at them.
-    ContrastiveCreate.model_validate(choices)
+    ContrastiveSpec.model_validate(choices)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_way_of_choosing_a_penalty_needs_one_to_choose(
     choices: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ValidationError, match=said):
-        ContrastiveCreate.model_validate(choices)
+        ContrastiveSpec.model_validate(choices)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_a_way_of_choosing_a_penalty_needs_one_to_choose(
 def test_experiments_that_would_count_twice_or_have_too_many_parts_are_refused(
     choices: dict[str, Any], said: str
 ) -> None:
-    adapter: TypeAdapter[Any] = TypeAdapter(ExperimentCreate)
+    adapter: TypeAdapter[Any] = TypeAdapter(ExperimentChoice)
     with pytest.raises(ValidationError, match=said):
         adapter.validate_python(choices)

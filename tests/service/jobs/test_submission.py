@@ -15,8 +15,8 @@ from service.http.problems import ProblemCode, ProblemError
 from service.jobs import leases, lifecycle, planning, submission
 from service.jobs.records import JobRecord, JobState
 from service.jobs.specs import JobCreate
-from service.jobs.specs.estimation import EstimationJobCreate
-from service.jobs.specs.simulation import SimulationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.simulation import SimulationSpec
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.jobs.vocabulary import SimulatedGraph
 from tests.service.jobs.messages import to_be_sent
@@ -29,8 +29,8 @@ LIMITS = SubmissionLimits(max_attempts=3, max_unfinished_jobs=100)
 NOBODY = Submitter(api_key_id=None, request_id=None)
 
 
-def request(dataset_id: str, **choices: Any) -> EstimationJobCreate:
-    return EstimationJobCreate.model_validate(
+def request(dataset_id: str, **choices: Any) -> EstimationSpec:
+    return EstimationSpec.model_validate(
         {"kind": "estimation", "dataset_id": dataset_id, **choices}
     )
 
@@ -165,10 +165,10 @@ def test_key_of_a_deleted_job_can_be_used_again(
 
 
 def test_how_a_body_is_written_makes_no_other_body() -> None:
-    written = EstimationJobCreate.model_validate_json(
+    written = EstimationSpec.model_validate_json(
         '{"kind":"estimation","dataset_id":"ds_1","tag":"t"}'
     )
-    otherwise = EstimationJobCreate.model_validate_json(
+    otherwise = EstimationSpec.model_validate_json(
         '{"tag": "\\u0074", "dataset_id": "ds_1", "kind": "estimation"}'
     )
     changed = otherwise.model_copy(update={"tag": "u"})
@@ -194,10 +194,7 @@ def test_of_two_submissions_that_both_found_no_job_one_makes_it(
 ) -> None:
     # SQLite's writers come one by one, and the second finds the first one's job.
     database = Database(postgres_url).of(DEFAULT_TENANT)
-    bodies = [
-        SimulationJobCreate(kind="simulation", graph=SimulatedGraph.RING, seed=number)
-        for number in (7, seed)
-    ]
+    bodies = [SimulationSpec(graph=SimulatedGraph.RING, seed=number) for number in (7, seed)]
     plan, both = planning.plan, threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     def plan_with_the_other(*arguments: Any) -> Any:

@@ -132,6 +132,7 @@ def test_another_tenants_keys_are_not_there(
         # In the year 10000, and in it once rounded to the millisecond.
         ({"expires_at": "9999-12-31T23:59:59-14:00"}, "/expires_at"),
         ({"expires_at": "9999-12-31T23:59:59.9999Z"}, "/expires_at"),
+        ({"expires_at": 4_102_444_800}, "/expires_at"),
         ({"tenant": "other"}, "/tenant"),
     ],
 )

@@ -13,7 +13,7 @@ from service.http.problems import ProblemCode, problem_document
 from service.jobs import leases, lifecycle, reaping, repository
 from service.jobs.leases import Claim
 from service.jobs.records import JobRecord, JobState
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec
 
 FINISHED = Counter.JOBS_FINISHED
@@ -30,8 +30,8 @@ def claimed(database: Database) -> Claim:
 
 
 def add_job(database: Database, **columns: Any) -> str:
-    create = EstimationJobCreate(kind="estimation", dataset_id="none")
-    spec = create.model_dump(mode="json") | {"variables": ["a", "b"], "seed": 1}
+    request = EstimationSpec(dataset_id="none", variables=["a", "b"], seed=1)
+    spec = request.model_dump(mode="json")
     job = JobRecord(
         **{"id": new_id("job"), "kind": "estimation", "spec": spec, "max_attempts": 1} | columns
     )

@@ -9,15 +9,15 @@ import pytest
 from service.db.database import Database
 from service.jobs import leases, planning, submission
 from service.jobs.result_records import ResultRecord
-from service.jobs.specs.estimation import EstimationJobCreate
+from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.submission import SubmissionLimits, Submitter
 from service.results import repository
 from service.results.edges import Edge
-from service.results.formats import GraphFormat
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import EstimationResult
-from service.results.vocabulary import EdgeScore, Figure
+from service.results.vocabulary import EdgeScore
 from service.settings import Settings
+from tests.result_files import NETWORK_FILES, SCORED_FILES
 
 AddDataset = Callable[..., str]
 NAMES = ["a", "b", "c", "d"]
@@ -93,11 +93,6 @@ def document() -> dict[str, Any]:
 @pytest.fixture
 def outcome() -> Outcome:
     """Return what a worker might hand over; every artefact's bytes are its own name."""
-    stems = ["precision", "partial-correlations", "imputations"]
-    names = [f"{stem}.{ending}" for stem in stems for ending in ("json", "npy", "csv", "parquet")]
-    names += [f"graph.{ending}" for ending in GraphFormat]
-    names += [f"figures/{figure}.svg" for figure in Figure]
-    names += [f"roc/{score}.json" for score in EdgeScore]
     types = {"json": "application/json", "svg": "image/svg+xml", "csv": "text/csv"}
     weights = [0.5, -0.4, 0.3, 0.05, -0.05, 0.0]
     edges = [
@@ -109,7 +104,7 @@ def outcome() -> Outcome:
         edges=edges,
         artefacts=[
             Artefact(name, types.get(name.rpartition(".")[2], "application/x"), name.encode())
-            for name in [*names, "objective.csv"]
+            for name in sorted(NETWORK_FILES | SCORED_FILES)
         ],
     )
 
@@ -119,7 +114,7 @@ def add_job(database: Database, add_dataset: AddDataset) -> Callable[..., str]:
     """Return a function that stores a queued job."""
 
     def add(truth: list[list[str]] | None = None) -> str:
-        body = EstimationJobCreate(kind="estimation", dataset_id=add_dataset(TABLE, truth))
+        body = EstimationSpec(dataset_id=add_dataset(TABLE, truth))
         with database.transaction() as session:
             job = submission.store(session, planning.plan(session, body), LIMITS, NOBODY)
         return job.id

@@ -9,28 +9,14 @@ from service.app import create_app
 from service.db.database import Database
 from service.http.problems import ProblemCode, ProblemItem, problem_document
 from service.jobs import leases
-from service.results.formats import GraphFormat
 from service.settings import Settings
+from tests.result_files import NETWORK_FILES
 
 AddJob = Callable[..., str]
 # Every address below a result, with the artefact behind it.
-FILES = (
-    {
-        "/precision": "precision.json",
-        "/partial-correlations": "partial-correlations.json",
-        "/imputations": "imputations.json",
-        "/objective/content": "objective.csv",
-        "/figures/network.svg": "figures/network.svg",
-        "/figures/heatmap.svg": "figures/heatmap.svg",
-        "/figures/objective.svg": "figures/objective.svg",
-    }
-    | {
-        f"/{stem}/content?format={ending}": f"{stem}.{ending}"
-        for stem in ("precision", "partial-correlations", "imputations")
-        for ending in ("csv", "npy", "parquet")
-    }
-    | {f"/graph/content?format={ending}": f"graph.{ending}" for ending in GraphFormat}
-)
+FILES = {"/precision": "precision.json", "/files/graph?format=cx2": "graph.cx2"} | {
+    f"/files/{name}": name for name in sorted(NETWORK_FILES)
+}
 PARTS = ["", "/graph", *FILES]
 
 
@@ -51,7 +37,7 @@ def test_every_link_of_a_result_leads_somewhere(
     links = result["links"]
     assert len(links["roc"]) == (4 if has_truth else 0)
     files = [file["address"] for file in result["files"]]
-    flat = [*links.pop("roc"), *links.pop("figures"), *links.values(), *files]
+    flat = [*links.pop("roc"), *links.values(), *files]
     assert all(link.startswith(f"{prefix}/v1/jobs/{chosen}") for link in flat)
     assert {client.get(link).status_code for link in flat} == {200}
 
@@ -91,92 +77,39 @@ def test_head_answers_like_get_without_the_body(
 
 
 def test_download_is_named_after_job_and_artefact(client: TestClient, job_id: str) -> None:
-    answer = client.get(f"/v1/jobs/{job_id}/result/precision/content?format=csv")
+    answer = client.get(f"/v1/jobs/{job_id}/result/files/precision?format=csv")
     name = f"{job_id}-precision.csv"
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
 
 
 def test_picture_may_not_run_anything(client: TestClient, job_id: str) -> None:
-    headers = client.get(f"/v1/jobs/{job_id}/result/figures/network.svg").headers
+    headers = client.get(f"/v1/jobs/{job_id}/result/files/figures/network.svg").headers
     assert headers["content-type"] == "image/svg+xml"
     assert "default-src 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
 
 
 @pytest.mark.parametrize(
-    ("accept", "ending"),
-    [
-        ("*/*", "csv"),
-        ("text/*", "csv"),
-        ("application/vnd.apache.parquet", "parquet"),
-        ("text/csv;q=0.5, application/x-npy", "npy"),
-        ("text/csv;q=0, */*", "npy"),
-        ("text/html, */*;q=0.1", "csv"),
-    ],
+    "part", ["precision", "precision.xlsx", "precision?format=xlsx", "precision.csv?format=csv"]
 )
-def test_format_follows_the_accept_header(
-    client: TestClient, job_id: str, accept: str, ending: str
+def test_a_file_that_the_result_has_not_is_not_found(
+    client: TestClient, job_id: str, part: str
 ) -> None:
-    address = f"/v1/jobs/{job_id}/result/precision/content"
-    assert client.get(address, headers={"Accept": accept}).text == f"precision.{ending}"
-
-
-@pytest.mark.parametrize(
-    ("accept", "ending"),
-    [
-        ("*/*", "json"),
-        # Cytoscape's formats are JSON too: only `?format=` asks for them.
-        ("application/json", "json"),
-        ("application/*", "json"),
-        ("application/graphml+xml", "graphml"),
-        ("application/gexf+xml", "gexf"),
-        ("text/*", "csv"),
-        ("text/x-gml", "gml"),
-        ("text/vnd.graphviz, */*;q=0.1", "dot"),
-    ],
-)
-def test_graph_format_follows_the_accept_header(
-    client: TestClient, job_id: str, accept: str, ending: str
-) -> None:
-    address = f"/v1/jobs/{job_id}/result/graph/content"
-    assert client.get(address, headers={"Accept": accept}).text == f"graph.{ending}"
-
-
-def test_format_in_the_address_outranks_the_accept_header(client: TestClient, job_id: str) -> None:
-    address = f"/v1/jobs/{job_id}/result/graph/content?format=cx2"
-    answer = client.get(address, headers={"Accept": "text/csv"})
-    assert answer.text == "graph.cx2"
-    assert answer.headers["content-disposition"].endswith('.cx2"')
-
-
-def test_refusal_of_a_format_names_every_type_once(client: TestClient, job_id: str) -> None:
-    address = f"/v1/jobs/{job_id}/result/graph/content"
-    detail = client.get(address, headers={"Accept": "image/*"}).json()["detail"]
-    assert detail.count("application/json") == 1
-
-
-@pytest.mark.parametrize("accept", ["text/html", "image/*", "text/csv;q=0", "text/csv;q=x"])
-def test_format_that_is_not_made_is_not_acceptable(
-    client: TestClient, job_id: str, accept: str
-) -> None:
-    address = f"/v1/jobs/{job_id}/result/precision/content"
-    answer = client.get(address, headers={"Accept": accept})
-    assert answer.status_code == 406
-    assert answer.json()["code"] == "not-acceptable"
+    answer = client.get(f"/v1/jobs/{job_id}/result/files/{part}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+    assert "`files`" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
     ("part", "parameter"),
     [
-        ("/precision/content?format=xlsx", "format"),
-        ("/graph/content?format=npy", "format"),
+        ("/files/precision?format=../x", "format"),
         ("/graph?min_abs_weight=2", "min_abs_weight"),
         ("/graph?min_abs_weight=nan", "min_abs_weight"),
         ("/graph?limit=0", "limit"),
         ("/graph?cursor=-1", "cursor"),
         ("/graph?cursor=99999999999999999999", "cursor"),
         ("/roc?score=weight", "score"),
-        ("/figures/portrait.svg", "name"),
     ],
 )
 def test_wrong_parameter_is_named(
@@ -215,7 +148,7 @@ def test_pairs_have_partial_correlations_where_k_is_positive_definite(
     assert {edge["partial_correlation"] for edge in indefinite} == {None}
 
 
-@pytest.mark.parametrize("part", ["/roc", "/roc?score=precision", "/figures/roc.svg"])
+@pytest.mark.parametrize("part", ["/roc", "/roc?score=precision"])
 def test_without_a_true_graph_nothing_is_scored(client: TestClient, job_id: str, part: str) -> None:
     answer = client.get(f"/v1/jobs/{job_id}/result{part}")
     assert answer.status_code == 409
@@ -226,7 +159,7 @@ def test_roc_is_that_of_the_score(client: TestClient, scored_job_id: str) -> Non
     result = f"/v1/jobs/{scored_job_id}/result"
     assert client.get(f"{result}/roc").text == "roc/abs_precision.json"
     assert client.get(f"{result}/roc?score=precision").text == "roc/precision.json"
-    assert client.get(f"{result}/figures/roc.svg").text == "figures/roc.svg"
+    assert client.get(f"{result}/files/figures/roc.svg").text == "figures/roc.svg"
 
 
 def test_waiting_job_has_no_result_yet(client: TestClient, add_job: AddJob) -> None:

@@ -83,7 +83,7 @@ def test_a_large_file_is_sent_byte_for_byte(
         assert taken is not None
         assert leases.succeed(session, job_id, taken.token)
         repository.store(session, job_id, large)
-    answer = client.get(f"/v1/jobs/{job_id}/result/precision/content?format=npy")
+    answer = client.get(f"/v1/jobs/{job_id}/result/files/precision?format=npy")
     assert answer.content == content
     assert answer.headers["content-length"] == str(len(content))
 

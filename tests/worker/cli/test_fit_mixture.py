@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from worker.artefacts.result_files import MIXTURE_FILES
+from tests.result_files import MIXTURE_FILES
 
 Vnce = Callable[..., Result]
 MIXTURE = ("--model", "mixture", "--n-starts", "3", "--seed", "0")
@@ -29,11 +29,15 @@ def test_a_column_becomes_estimates_and_files(vnce: Vnce, column: Path, tmp_path
     out = tmp_path / "r"
     (out / "figures").mkdir(parents=True)
     (out / "graph.csv").write_text("of an earlier network")
+    (tmp_path / "mine.csv").write_text("no file of any result")
+    listed = [{"name": "graph.csv"}, {"name": "../mine.csv"}, {"name": "figures/../../mine.csv"}]
+    (out / "result.json").write_text(json.dumps({"files": listed}))
     options = ("--variable", "x", "--estimator", "nce", "--form", "normalised")
     done = vnce("fit", column, "--out", out, *MIXTURE, *options)
     assert done.exit_code == 0, done.output
     written = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     assert written == {"result.json", *MIXTURE_FILES}
+    assert (tmp_path / "mine.csv").exists()
     result = json.loads((out / "result.json").read_text())
     assert (result["kind"], result["name"], result["form"]) == ("mixture", "x", "normalised")
     told = " ".join(done.output.split())

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from worker.artefacts.result_files import MIXTURE_FILES, RESULT, file_names
-from worker.cli.result_folder import say_written
+from tests.result_files import MIXTURE_FILES, NETWORK_FILES
+from worker.cli.result_folder import RESULT, say_written
 
 
 @pytest.mark.parametrize(
@@ -14,11 +14,14 @@ from worker.cli.result_folder import say_written
         (["precision.csv"], "1 file in r: precision.csv."),
         ([RESULT, "graph.csv"], "2 files in r: result.json, graph.csv."),
         (
-            [RESULT, *file_names(has_truth=False)],
-            f"{1 + len(file_names(has_truth=False))} files in r, among them result.json, "
+            [RESULT, *NETWORK_FILES],
+            f"{1 + len(NETWORK_FILES)} files in r, among them result.json, "
             "graph.csv, figures/network.svg.",
         ),
-        ([RESULT, *MIXTURE_FILES], f"6 files in r: result.json, {', '.join(MIXTURE_FILES)}."),
+        (
+            [RESULT, *sorted(MIXTURE_FILES)],
+            f"6 files in r: result.json, {', '.join(sorted(MIXTURE_FILES))}.",
+        ),
     ],
 )
 def test_few_files_are_named_and_many_counted(names: list[str], told: str) -> None:

@@ -9,7 +9,7 @@ import typer
 from pydantic import BaseModel, Field
 from typer.testing import CliRunner, Result
 
-from service.jobs.specs import EstimationCreate
+from service.jobs.specs import AnyEstimationSpec
 from worker.cli.options import ESTIMATION, EXPERIMENT, READING, SIMULATION, estimation_request
 from worker.cli.spec_fields import NULL
 from worker.cli.spec_options import RequestOptions, with_options
@@ -143,7 +143,7 @@ def test_every_option_of_a_request_says_what_holds_without_it(requests: RequestO
 def test_every_field_of_every_estimator_and_model_has_its_own_flag() -> None:
     flags = [option.flag for request in (READING, ESTIMATION) for option in request.options]
     assert len(set(flags)) == len(flags)
-    union = EstimationCreate.__value__.__origin__
+    union = AnyEstimationSpec.__value__.__origin__
     for job in (branch.__origin__ for branch in union.__args__):
         for part in ("model", "estimator"):
             chosen = job.model_fields[part].annotation

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianEstimator
 from worker.artefacts.fitted import Estimator
 from worker.jobs.builders import build_estimator
@@ -47,10 +47,11 @@ COMMON = {"min_observed": 7, "edge_threshold": 0.2, "random_state": 5}
 
 def spec_of(model: dict[str, Any] | None = None, **estimator: Any) -> EstimationSpec:
     """Return the specification that the service would store."""
-    request = EstimationJobCreate.model_validate(
+    return EstimationSpec.model_validate(
         {
             "kind": "estimation",
             "dataset_id": "ds_1",
+            "variables": ["a", "b"],
             "model": model or {"kind": "truncated-gaussian", "transform": "cbrt"},
             "estimator": estimator,
             "min_observed": 7,
@@ -58,7 +59,6 @@ def spec_of(model: dict[str, Any] | None = None, **estimator: Any) -> Estimation
             "seed": 5,
         }
     )
-    return EstimationSpec.model_validate({**request.model_dump(), "variables": ["a", "b"]})
 
 
 def chosen(estimator: Estimator) -> dict[str, Any]:

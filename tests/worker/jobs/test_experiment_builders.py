@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.jobs.specs.experiment import ExperimentJobCreate, ExperimentSpec
+from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.vocabulary import ExperimentName, ExperimentScale
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_population import MixturePopulation
@@ -17,7 +17,7 @@ def body(name: str, scale: str = "quick", **choices: object) -> dict[str, object
 
 
 def spec_of(request: dict[str, object]) -> ExperimentSpec:
-    return ExperimentSpec.model_validate(ExperimentJobCreate.model_validate(request).model_dump())
+    return ExperimentSpec.model_validate(request)
 
 
 @pytest.mark.parametrize("name", list(ExperimentName))

@@ -16,7 +16,7 @@ from worker.jobs.scoring import Estimate, score
 NAMES = ["b", "a", "c"]
 # b - a strong and positive in K, b - c weak and negative, a - c nothing.
 PRECISION = np.array([[2.0, 0.9, -0.2], [0.9, 2.0, 0.0], [-0.2, 0.0, 2.0]])
-SPEC = ScoringSpec(kind="scoring", job_id="job_1", tag=None)
+SPEC = ScoringSpec(job_id="job_1", tag=None)
 
 
 def go_on(_: FitStep) -> bool:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from service.datasets.options import ReadLimits
 from service.http.problems import Problem, ProblemCode
-from service.jobs.specs.simulation import SimulationJobCreate, SimulationSpec
+from service.jobs.specs.simulation import SimulationSpec
 from service.settings import Settings
 from worker.jobs.failures import JobFailedError
 from worker.jobs.simulation import simulate
@@ -21,8 +21,7 @@ def body(**choices: Any) -> dict[str, Any]:
 
 def failure(**choices: Any) -> Problem:
     """Return why the simulation, which the API accepts, has no result."""
-    request = SimulationJobCreate.model_validate(body(**choices))
-    spec = SimulationSpec.model_validate(request.model_dump() | {"seed": 1, "name": "ring"})
+    spec = SimulationSpec.model_validate(body(seed=1, name="ring", **choices))
     with pytest.raises(JobFailedError) as failed:
         simulate(spec, LIMITS, lambda step: False)
     return failed.value.problem
@@ -34,13 +33,13 @@ def test_so_few_cells_that_some_column_must_be_empty_are_refused_at_submission(
 ) -> None:
     # 4 columns need 2 cells each, and of 200 cells 7 are left, or none.
     with pytest.raises(ValidationError, match="4 columns need 2 each at least"):
-        SimulationJobCreate.model_validate(body(missing_fraction=fraction))
-    SimulationJobCreate.model_validate(body(missing_fraction=0.96))
+        SimulationSpec.model_validate(body(missing_fraction=fraction))
+    SimulationSpec.model_validate(body(missing_fraction=0.96))
 
 
 def test_fewer_rows_than_any_fit_takes_are_refused_at_submission() -> None:
     with pytest.raises(ValidationError, match="greater than or equal to 6"):
-        SimulationJobCreate.model_validate(body(n_rows=5))
+        SimulationSpec.model_validate(body(n_rows=5))
 
 
 def test_columns_that_the_holes_leave_without_two_values_end_the_job_and_are_named() -> None:
@@ -56,10 +55,9 @@ def test_columns_that_the_holes_leave_without_two_values_end_the_job_and_are_nam
 def test_too_few_rows_with_a_cell_end_the_job() -> None:
     # 7 cells are left in 6 rows of 3, and some seeds leave a row without any.
     def messages(seed: int) -> list[str]:
-        request = SimulationJobCreate.model_validate(
-            body(n_variables=3, n_rows=6, missing_fraction=0.6)
+        spec = SimulationSpec.model_validate(
+            body(n_variables=3, n_rows=6, missing_fraction=0.6, seed=seed, name="r")
         )
-        spec = SimulationSpec.model_validate(request.model_dump() | {"seed": seed, "name": "r"})
         try:
             simulate(spec, LIMITS, lambda step: False)
         except JobFailedError as failed:
@@ -71,7 +69,7 @@ def test_too_few_rows_with_a_cell_end_the_job() -> None:
 
 
 def test_a_table_with_something_in_every_column_is_made() -> None:
-    spec = SimulationSpec.model_validate(body(missing_fraction=0.5, seed=1, name="ring", tag=None))
+    spec = SimulationSpec.model_validate(body(missing_fraction=0.5, seed=1, name="ring"))
     outcome = simulate(spec, LIMITS, lambda step: False)
     assert outcome.dataset is not None
     assert outcome.document.model_dump()["n_missing"] == 100

@@ -1,12 +1,11 @@
 """The estimated graph as files for other tools and an edge table."""
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Callable, Iterator, Sequence
 
 import networkx as nx
 
 from service.results.edges import Edge
-from service.results.formats import GraphFormat, media_type
+from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import ResultWarning
 from worker.artefacts.exports.csv_text import csv_bytes
@@ -26,6 +25,16 @@ _ALWAYS = (
 # With more pairs a file holds the selected ones alone, or the strongest where none can be. Graph
 # tools draw no more than this, and a pair takes some 250 bytes in each of eight formats.
 MAX_PAIRS = 50_000
+# By the ending of their files.
+FORMATS: dict[str, tuple[MediaType, Callable[[nx.Graph], bytes]]] = {
+    "json": (MediaType.JSON, node_link),
+    "graphml": (MediaType.GRAPHML, graphml),
+    "gexf": (MediaType.GEXF, gexf),
+    "gml": (MediaType.GML, gml),
+    "dot": (MediaType.DOT, dot),
+    "cyjs": (MediaType.JSON, cytoscape_json),
+    "cx2": (MediaType.JSON, cx2),
+}
 
 
 def graph_artefacts(
@@ -38,9 +47,9 @@ def graph_artefacts(
     the CSV file are ranked, strongest first.
     """
     graph = build_graph(names, edges, edge_threshold)
-    for graph_format in GraphFormat:
-        content = _write(graph_format, graph, edges)
-        yield Artefact(f"graph.{graph_format}", media_type(graph_format), content)
+    yield Artefact("graph.csv", MediaType.CSV, _edge_table(written_pairs(edges)))
+    for ending, (media_type, write) in FORMATS.items():
+        yield Artefact(f"graph.{ending}", media_type, write(graph))
 
 
 def build_graph(names: Sequence[str], edges: Sequence[Edge], edge_threshold: float) -> nx.Graph:
@@ -78,28 +87,6 @@ def left_out_warnings(edges: Sequence[Edge]) -> list[ResultWarning]:
             columns=[],
         )
     ]
-
-
-def _write(graph_format: GraphFormat, graph: nx.Graph, edges: Sequence[Edge]) -> bytes:
-    match graph_format:
-        case GraphFormat.JSON:
-            return node_link(graph)
-        case GraphFormat.GRAPHML:
-            return graphml(graph)
-        case GraphFormat.CSV:
-            return _edge_table(written_pairs(edges))
-        case GraphFormat.GEXF:
-            return gexf(graph)
-        case GraphFormat.GML:
-            return gml(graph)
-        case GraphFormat.DOT:
-            return dot(graph)
-        case GraphFormat.CYJS:
-            return cytoscape_json(graph)
-        case GraphFormat.CX2:
-            return cx2(graph)
-        case _:
-            assert_never(graph_format)
 
 
 def _edge_table(edges: Sequence[Edge]) -> bytes:

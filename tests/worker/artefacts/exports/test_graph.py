@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.results.edges import Edge
-from service.results.formats import GraphFormat, media_type
+from tests.result_files import GRAPH_TYPES
 from worker.artefacts.exports import graph as graph_module
 from worker.artefacts.exports.graph import (
     build_graph,
@@ -139,14 +139,14 @@ def read_cx2(content: bytes) -> nx.Graph:
     return graph
 
 
-READERS: dict[GraphFormat, Callable[[bytes], nx.Graph]] = {
-    GraphFormat.JSON: read_node_link,
-    GraphFormat.GRAPHML: read_graphml,
-    GraphFormat.GEXF: read_gexf,
-    GraphFormat.GML: read_gml,
-    GraphFormat.DOT: read_dot,
-    GraphFormat.CYJS: read_cyjs,
-    GraphFormat.CX2: read_cx2,
+READERS: dict[str, Callable[[bytes], nx.Graph]] = {
+    "json": read_node_link,
+    "graphml": read_graphml,
+    "gexf": read_gexf,
+    "gml": read_gml,
+    "dot": read_dot,
+    "cyjs": read_cyjs,
+    "cx2": read_cx2,
 }
 
 
@@ -161,17 +161,17 @@ INCLUSIVE = [replace(edge, inclusion=0.25) for edge in EDGES]
 PARTLY = [EDGES[0], *INCLUSIVE[1:]]
 
 
-@pytest.mark.parametrize(("graph_format", "read"), READERS.items())
+@pytest.mark.parametrize(("ending", "read"), READERS.items())
 @pytest.mark.parametrize(
     "edges",
     [EDGES, INCLUSIVE, PARTLY, INDEFINITE, []],
     ids=["edges", "inclusion", "some inclusions", "indefinite", "no edges"],
 )
 def test_file_reloads_to_the_same_graph(
-    graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], edges: list[Edge]
+    ending: str, read: Callable[[bytes], nx.Graph], edges: list[Edge]
 ) -> None:
     original = build_graph(NAMES, edges, 0.1)
-    reloaded = read(write(NAMES, edges)[f"graph.{graph_format}"])
+    reloaded = read(write(NAMES, edges)[f"graph.{ending}"])
     assert list(reloaded.nodes) == NAMES
     assert nx.utils.edges_equal(reloaded.edges(data=True), original.edges(data=True))
     assert reloaded.graph.items() >= original.graph.items()
@@ -187,13 +187,13 @@ COLUMN_NAMES = st.text(
 ).filter(lambda name: name == name.strip() and name not in EMPTY_TO_NETWORKX)
 
 
-@pytest.mark.parametrize(("graph_format", "read"), READERS.items())
+@pytest.mark.parametrize(("ending", "read"), READERS.items())
 @given(names=st.lists(COLUMN_NAMES, min_size=2, max_size=4, unique=True))
 def test_any_name_of_a_column_comes_back(
-    graph_format: GraphFormat, read: Callable[[bytes], nx.Graph], names: list[str]
+    ending: str, read: Callable[[bytes], nx.Graph], names: list[str]
 ) -> None:
     edges = [Edge(names[0], names[1], -0.4, 0.4, 0.4, True, 9)]
-    reloaded = read(write(names, edges)[f"graph.{graph_format}"])
+    reloaded = read(write(names, edges)[f"graph.{ending}"])
     assert list(reloaded) == names
     assert reloaded.has_edge(*names[:2])
 
@@ -233,7 +233,7 @@ def test_where_there_are_no_partial_correlations_the_edge_table_has_an_empty_col
 
 def test_every_format_is_written_as_its_own_type() -> None:
     made = {file.name: file.media_type for file in graph_artefacts(NAMES, EDGES, 0.1)}
-    assert made == {f"graph.{wanted}": media_type(wanted) for wanted in GraphFormat}
+    assert made == {f"graph.{ending}": media_type for ending, media_type in GRAPH_TYPES.items()}
 
 
 @pytest.mark.parametrize("read", [read_graphml, read_gexf])
@@ -254,8 +254,8 @@ def test_of_very_many_pairs_the_files_hold_the_selected_ones_and_say_so(
     monkeypatch.setattr(graph_module, "MAX_PAIRS", len(EDGES) - 1)
     assert written_pairs(EDGES) == EDGES[:2]
     files = write(NAMES, EDGES)
-    for graph_format, read in READERS.items():
-        reloaded = read(files[f"graph.{graph_format}"])
+    for ending, read in READERS.items():
+        reloaded = read(files[f"graph.{ending}"])
         assert list(reloaded.nodes) == NAMES
         assert (reloaded.graph["n_pairs"], reloaded.graph["n_pairs_written"]) == (6, 2)
         assert reloaded.number_of_edges() == 2

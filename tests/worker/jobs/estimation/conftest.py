@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from service.datasets.readers.cells import CELL_SCHEMA
-from service.jobs.specs.estimation import EstimationJobCreate, EstimationSpec
+from service.jobs.specs.estimation import EstimationSpec
 from service.results.schemas import DatasetIdentity
 from vnce_engine.simulate import (
     mask_completely_at_random,
@@ -45,12 +45,11 @@ def make_request(small_table: pa.Table) -> MakeRequest:
             "model": {"kind": "truncated-gaussian", "linear": "zero"},
             "estimator": {"kind": "vnce", "penalty": 1.0},
         }
-        job = EstimationJobCreate.model_validate(quick | spec)
+        job = EstimationSpec.model_validate(quick | spec)
         names = job.variables or table.column_names
-        resolved = {**job.model_dump(), "variables": names, "seed": job.seed or 0}
         return EstimationRequest(
             table_warnings=[],
-            spec=EstimationSpec.model_validate(resolved),
+            spec=job.model_copy(update={"variables": names, "seed": job.seed or 0}),
             table=table,
             censored=CELL_SCHEMA.empty_table() if cells is None else cells,
             ground_truth=ground_truth,

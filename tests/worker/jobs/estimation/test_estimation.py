@@ -13,13 +13,12 @@ from service.datasets.readers.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode
-from service.results.formats import GraphFormat, TableFormat, media_type
 from service.results.outcome import Outcome
 from service.results.vocabulary import FitStatus
+from tests.result_files import GRAPH_TYPES, NETWORK_FILES, SCORED_FILES, TABLE_TYPES, TABLES
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.fitted import to_array
-from worker.artefacts.result_files import file_names
 from worker.cli.printing import edge_table
 from worker.jobs.estimation import (
     EstimationRequest,
@@ -96,9 +95,9 @@ def test_no_output_of_an_indefinite_k_has_partial_correlations_or_selected_pairs
     matrix = json.loads(files["partial-correlations.json"])
     assert {value for row in matrix["values"] for value in row} == {None, 1.0}
     assert "not positive definite" in matrix["reason"]
-    for graph_format in GraphFormat:
-        named = b"partial_correlation" in files[f"graph.{graph_format}"]
-        assert named == (graph_format is GraphFormat.CSV)
+    for ending in GRAPH_TYPES:
+        named = b"partial_correlation" in files[f"graph.{ending}"]
+        assert named == (ending == "csv")
     assert "partial correlation" not in files["figures/heatmap.svg"].decode()
     assert "no pair is selected" in files["figures/network.svg"].decode()
 
@@ -146,19 +145,18 @@ def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", [None, RING])
-def test_every_file_that_the_api_hands_out_is_made_and_no_other(
+def test_every_file_is_made_and_no_other(
     make_request: MakeRequest, truth: list[list[str]] | None
 ) -> None:
     outcome = estimate(make_request(ground_truth=truth), ignore)
-    assert set(files_of(outcome)) == set(file_names(has_truth=truth is not None))
+    assert files_of(outcome).keys() == (NETWORK_FILES | SCORED_FILES if truth else NETWORK_FILES)
 
 
-def test_files_have_the_media_types_that_the_api_declares(outcome: Outcome) -> None:
+def test_files_are_of_the_media_types_of_their_endings(outcome: Outcome) -> None:
     made = {artefact.name: artefact.media_type for artefact in outcome.artefacts}
-    for table_format in TableFormat:
-        assert made[f"imputations.{table_format}"] == media_type(table_format)
-    for graph_format in GraphFormat:
-        assert made[f"graph.{graph_format}"] == media_type(graph_format)
+    types = {f"{stem}.{ending}": name for stem in TABLES for ending, name in TABLE_TYPES.items()}
+    types |= {f"graph.{ending}": name for ending, name in GRAPH_TYPES.items()}
+    assert {name: made[name] for name in types} == types
 
 
 def test_nothing_in_json_is_not_a_number(outcome: Outcome) -> None:

@@ -1,0 +1,35 @@
+"""The files of results by their names, as users rely on them."""
+
+TABLES = ("precision", "partial-correlations", "imputations")
+SCORES = ("abs_precision", "precision", "abs_scaled_interaction", "scaled_interaction")
+GRAPH_TYPES = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "graphml": "application/graphml+xml",
+    "gexf": "application/gexf+xml",
+    "gml": "text/x-gml",
+    "dot": "text/vnd.graphviz",
+    "cyjs": "application/json",
+    "cx2": "application/json",
+}
+TABLE_TYPES = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "npy": "application/x-npy",
+    "parquet": "application/vnd.apache.parquet",
+}
+NETWORK_FILES = {
+    "objective.csv",
+    *(f"{stem}.{ending}" for stem in TABLES for ending in TABLE_TYPES),
+    *(f"graph.{ending}" for ending in GRAPH_TYPES),
+    *(f"figures/{name}.svg" for name in ("network", "heatmap", "objective")),
+}
+# Of a job that had a true graph besides.
+SCORED_FILES = {"figures/roc.svg", *(f"roc/{score}.json" for score in SCORES)}
+MIXTURE_FILES = {
+    "responsibilities.csv",
+    "responsibilities.parquet",
+    "objective.csv",
+    "figures/objective.svg",
+    "figures/density.svg",
+}
