@@ -46,7 +46,7 @@ def test_columns_that_the_holes_leave_without_two_values_end_the_job_and_are_nam
     # 8 of 200 cells: two for each of four columns only by rare luck.
     problem = failure(missing_fraction=0.96)
     assert problem.code is ProblemCode.INCOMPATIBLE_MODEL
-    assert "smaller missing_fraction" in problem.detail
+    assert "smaller `missing_fraction`" in problem.detail
     named = [item.column for item in problem.errors if item.column]
     assert named
     assert set(named) <= {"x1", "x2", "x3", "x4"}
