@@ -67,16 +67,6 @@ class CompletedTable:
         """Return the statistics of the completed rows, measured from a centre (d, 1)."""
         return Moments.of(self.state - centre)
 
-    @property
-    def missing_cells(self) -> FloatArray:
-        """The present states of the missing cells, column by column, (number of cells,)."""
-        cells: FloatArray = self.state[self._is_missing]
-        return cells
-
-    @missing_cells.setter
-    def missing_cells(self, cells: FloatArray) -> None:
-        self.state[self._is_missing] = cells
-
     def imputed_means(self) -> FloatArray:
         """Return the mean (d,) of each column's missing cells, 0 where it has none."""
         return np.array(

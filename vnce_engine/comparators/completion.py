@@ -6,11 +6,11 @@ completed table; the estimate is the average over rounds (stochastic EM; Celeux 
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
@@ -18,7 +18,7 @@ from vnce_engine.comparators.filling import Imputation, fill
 from vnce_engine.comparators.maximise import Optimum, Report
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.data.observations import Observations
-from vnce_engine.runtime.generator_state import generator_state, restore_generator
+from vnce_engine.runtime.checkpoint import Saved
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -80,11 +80,9 @@ def _fit_with_draws(
 ) -> ComparatorFit:
     rounds = _Rounds(table)
     status = FitStatus.MAX_ITERATIONS
-    end_round = progress.checkpoint.begin_loop(rounds)
     try:
         while rounds.num_done < max_rounds and not rounds.has_settled(tolerance):
-            rounds.do(fit)
-            end_round()
+            rounds.end(progress.checkpoint.once(partial(rounds.do, fit)))
             progress.report(rounds.num_done / max_rounds, rounds.num_done, rounds.path[-1])
         # Settled imputations of a fit that has no optimum are no success.
         if rounds.has_settled(tolerance) and rounds.has_optimum:
@@ -109,28 +107,32 @@ class _Rounds:
         self.path: list[float] = []
         self.gradient_norm = math.nan
         self.has_optimum = False
-        # Whether the next round's draws are there; it may be interrupted in its fit.
-        self._is_drawn = False
-        self._rng = table.rng
+        # Rounds of an interrupted fit leave their sweeps to those that follow.
+        self._num_swept = 0
         self._data = CompletedTable(table.X, table.rng)
         self._theta = Parameters.independent(np.ones(d))
         self._late_sum = Parameters(np.zeros((d, d)), np.zeros(d))
         self._means: list[FloatArray] = []
 
-    def do(self, fit: CompleteFit) -> None:
-        """Draw the missing cells anew and fit to the completed table."""
-        if not self._is_drawn:
-            # Draws need a definite K; the fit itself does not.
-            self._data.sweep(self._theta.damped(), _SWEEPS)
-            self._is_drawn = True
+    def do(self, fit: CompleteFit) -> Saved:
+        """Draw the missing cells anew, fit to the completed table, and return what was found."""
+        num_left = min(self.num_done - self._num_swept, _BURN_IN)
+        self._num_swept = self.num_done + 1
+        # Draws need a definite K; the fit itself does not.
+        self._data.sweep(self._theta.damped(), (num_left + 1) * _SWEEPS)
         optimum = fit(self._data.state, self._theta, None)
         if optimum.is_cancelled:
             raise FitCancelledError  # the rounds before it are the estimate
-        self._is_drawn = False
-        self._theta, self.gradient_norm = optimum.theta, optimum.gradient_norm
-        self.has_optimum = optimum.is_converged
-        self._means.append(self._data.imputed_means())
-        self.path.append(optimum.value)
+        means = torch.from_numpy(self._data.imputed_means())
+        judged = (optimum.value, optimum.gradient_norm, optimum.is_converged)
+        return optimum.theta.to_tensors(), means, *judged
+
+    def end(self, found: Saved) -> None:
+        """Take what `do` returned."""
+        theta, means, value, self.gradient_norm, self.has_optimum = found
+        self._theta = Parameters.from_tensors(theta)
+        self._means.append(means.numpy())
+        self.path.append(value)
         if self.num_averaged:
             self._late_sum = Parameters(
                 self._late_sum.precision + self._theta.precision,
@@ -169,29 +171,3 @@ class _Rounds:
         return Parameters(
             self._late_sum.precision / self.num_averaged, self._late_sum.linear / self.num_averaged
         )
-
-    def state(self) -> list[Tensor]:
-        """Return all that later rounds depend on."""
-        return [
-            torch.tensor(self.path, dtype=torch.float64),
-            torch.tensor(
-                [self.gradient_norm, self.has_optimum, self._is_drawn], dtype=torch.float64
-            ),
-            torch.from_numpy(np.array(self._means).reshape(-1, len(self._theta.linear))),
-            *(torch.from_numpy(part) for part in (self._theta.precision, self._theta.linear)),
-            *(torch.from_numpy(part) for part in (self._late_sum.precision, self._late_sum.linear)),
-            torch.from_numpy(self._data.missing_cells),
-            generator_state(self._rng),
-        ]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        path, last, means, *parameters, cells, generator = state
-        self.path, self._means = path.tolist(), list(means.numpy())
-        self.gradient_norm, *flags = last.tolist()
-        self.has_optimum, self._is_drawn = (bool(flag) for flag in flags)
-        precision, linear, late_precision, late_linear = (part.numpy() for part in parameters)
-        self._theta = Parameters(precision, linear)
-        self._late_sum = Parameters(late_precision, late_linear)
-        self._data.missing_cells = cells.numpy()
-        restore_generator(self._rng, generator)

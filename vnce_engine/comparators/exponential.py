@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
 from vnce_engine.distributions.quadratic import QuadraticModel
@@ -48,9 +49,18 @@ class Parameters:
 
     def model(self, log_partition: float = 0.0) -> QuadraticModel:
         """Return the model with these parameters and that c."""
-        precision = torch.from_numpy(self.precision)
-        linear = torch.from_numpy(self.linear)
+        precision, linear = self.to_tensors()
         return QuadraticModel(precision, linear, linear.new_tensor(log_partition))
+
+    @classmethod
+    def from_tensors(cls, tensors: tuple[Tensor, Tensor]) -> "Parameters":
+        """Return what `to_tensors` was asked of."""
+        precision, linear = tensors
+        return cls(precision.numpy(), linear.numpy())
+
+    def to_tensors(self) -> tuple[Tensor, Tensor]:
+        """Return K and h as tensors, sharing memory."""
+        return torch.from_numpy(self.precision), torch.from_numpy(self.linear)
 
     def is_finite(self) -> bool:
         """Return whether all entries are numbers."""

@@ -19,6 +19,7 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.definiteness import inverse, smallest_scaled_eigenvalue
 from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, GaussianConditionals
 from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.runtime.checkpoint import Saved
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -87,7 +88,9 @@ def fit_gaussian(
     if start is not None:
         em.mean, em.spread = start
     status, message = FitStatus.MAX_ITERATIONS, ""
-    progress.checkpoint.begin_loop(em)
+    stage = progress.checkpoint.stage()
+    if stage.saved is not None:
+        em.go_on_from(stage.saved)
     try:
         if span is not None:
             progress.enter_part(*span)
@@ -95,6 +98,8 @@ def fit_gaussian(
             if not em.iterate():
                 status, message = FitStatus.NON_FINITE, _singular(em.path)
                 break
+            if not em.has_converged:
+                stage.save(em.to_save())
             progress.report(len(em.path) / max_iterations, len(em.path), em.path[-1])
         if em.has_converged:
             status = FitStatus.CONVERGED
@@ -130,21 +135,15 @@ class _Iterations:
         self.mean, self.spread = expected.first, spread
         return True
 
-    def state(self) -> list[Tensor]:
-        """Return all that later iterations depend on."""
-        spread = self.spread
-        numbers = [self.has_converged, spread.penalty, *self.path]
-        return [
-            *(self.mean, spread.covariance, spread.precision, self.change, self._imputed),
-            torch.tensor(numbers, dtype=torch.float64),
-        ]
+    def to_save(self) -> Saved:
+        """Return the estimate and how far EM has come."""
+        spread = (self.spread.covariance, self.spread.precision, self.spread.penalty)
+        return self.mean, spread, self.change, self._imputed, tuple(self.path)
 
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self.mean, covariance, precision, self.change, self._imputed, numbers = state
-        has_converged, penalty, *self.path = numbers.tolist()
-        self.spread = Spread(covariance, precision, penalty)
-        self.has_converged = bool(has_converged)
+    def go_on_from(self, saved: Saved) -> None:
+        """Go on from an interrupted fit's estimate."""
+        self.mean, spread, self.change, self._imputed, path = saved
+        self.spread, self.path = Spread(*spread), list(path)
 
 
 def independent_covariance(X: FloatArray) -> Tensor:

@@ -149,7 +149,7 @@ class TwoStagePath:
         return falling_strengths(self.em.spread.covariance, _WEAKEST)
 
     def at(self, strength: float, progress: Progress) -> LassoFit:
-        """Return the lasso, a value of the checkpoint."""
+        """Return the lasso, a stage of the checkpoint."""
         return LassoFit(_kept(self.em.spread.covariance, strength, progress), self.em)
 
     def of(self, training: StandardisedTable, progress: Progress) -> "TwoStagePath":
@@ -242,14 +242,13 @@ def _held_out(
 
 
 def _kept(covariance: Tensor, strength: float, progress: Progress) -> Lasso:
-    """Return the lasso, a value of the checkpoint."""
+    """Return the lasso, a stage of the checkpoint."""
 
-    def compute() -> Tensor:
+    def compute() -> tuple[Tensor, bool]:
         lasso = graphical_lasso(covariance, strength)
-        return torch.cat([covariance.new_tensor([lasso.is_settled]), lasso.precision.flatten()])
+        return lasso.precision, lasso.is_settled
 
-    is_settled, precision = progress.checkpoint.value(compute).tensor_split([1])
-    return Lasso(strength, precision.view_as(covariance), bool(is_settled))
+    return Lasso(strength, *progress.checkpoint.once(compute))
 
 
 def _log_likelihoods(X: FloatArray, fit: LassoFit) -> FloatArray:

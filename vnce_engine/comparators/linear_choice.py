@@ -12,6 +12,7 @@ count.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -100,8 +101,8 @@ def choose_linear(
         progress.enter_part(position / 2, (position + 1) / 2)
         # The same uniforms for both.
         judged = _Judged(trial, order, np.random.default_rng(seed), has_linear=has_linear)
-        values.append(judged.held_out_values(progress))
-    gain, error = winsorised_mean(torch.from_numpy(values[1] - values[0]))
+        values.append(progress.checkpoint.once(partial(judged.held_out_values, progress)))
+    gain, error = winsorised_mean(values[1] - values[0])
     rule = (
         f"free if the gain, its outer {WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_STANDARD_ERRORS:g} standard errors"
@@ -135,7 +136,7 @@ class _Judged:
             return penalty
         return replace(penalty, strength=weakest_safe_strength(), kind=PenaltyKind.RIDGE)
 
-    def held_out_values(self, progress: Progress) -> FloatArray:
+    def held_out_values(self, progress: Progress) -> Tensor:
         """Return the objective (number of other rows,) of the observed cells of each other row."""
         num_rounds = 1 if self._data.is_complete else _ROUNDS
         for number in range(num_rounds):
@@ -146,8 +147,7 @@ class _Judged:
         rows = torch.from_numpy(self._data.state[:, self._num_training :])
         cells = self._sample(rows).cell_values(self._theta.model().augmented())
         counted = torch.where(self._observed[:, self._num_training :], cells, 0.0)
-        values: FloatArray = counted.sum(dim=0).numpy()
-        return values
+        return counted.sum(dim=0)
 
     def _fit(self, progress: Progress) -> None:
         rows = np.ascontiguousarray(self._data.state[:, : self._num_training])

@@ -16,7 +16,6 @@ score is approximated, while that of a Gaussian is known; Hyvarinen (2005).
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import numpy as np
@@ -27,6 +26,7 @@ from torch import Tensor
 
 from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.penalties.penalty import Penalty
+from vnce_engine.runtime.checkpoint import Saved
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -34,7 +34,8 @@ FloatArray = NDArray[np.float64]
 
 # Numbers of a block of patterns, or of rows, that are held at a time.
 _BLOCK_NUMBERS = 4_000_000
-# Iterations of L-BFGS before it begins anew, which is where an interrupted fit goes on.
+# Iterations of L-BFGS before it begins anew, which is where an interrupted fit goes on: taken up
+# elsewhere, without its memory, it may come to another optimum where penalties are weak.
 _ITERATIONS_OF_A_RUN = 50
 # Steps that L-BFGS remembers.
 _MEMORY = 20
@@ -72,11 +73,13 @@ def fit_marginal_score(
     """
     search = _Search(MarginalScore.of(X), penalty, start)
     status = FitStatus.MAX_ITERATIONS
-    end_run = progress.checkpoint.begin_loop(search)
+    stage = progress.checkpoint.stage()
+    if stage.saved is not None:
+        search.go_on_from(stage.saved)
     try:
         while not search.is_over and len(search.path) < max_iterations:
             search.run(max_iterations, tolerance, progress)
-            end_run()
+            stage.save(search.to_save())
         if search.gradient_norm <= tolerance:
             status = FitStatus.CONVERGED
     except FitCancelledError:
@@ -100,9 +103,8 @@ class _Search:
         mean, precision = start
         self._whitening = torch.linalg.cholesky(precision)
         identity = torch.eye(d, dtype=mean.dtype)
-        self._begun = self._point = torch.cat([identity[self._lower], self._whitening.mT @ mean])
+        self._point = torch.cat([identity[self._lower], self._whitening.mT @ mean])
         self.path: list[float] = []
-        self._num_begun = 0
         self.gradient_norm = math.nan
         self.is_over = False
 
@@ -113,31 +115,26 @@ class _Search:
             self._point = torch.from_numpy(intermediate_result.x.copy())
             self.path.append(-float(intermediate_result.fun))
 
-        def compute(x: FloatArray) -> Tensor:
-            # Of what an earlier fit has computed nothing is to be reported.
+        def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
             last = self.path[-1] if self.path else None
             progress.report(len(self.path) / max_iterations, len(self.path), last)
-            return self._value_and_gradient(x)
-
-        def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-            evaluated = progress.checkpoint.value(partial(compute, x)).numpy()
+            evaluated = self._value_and_gradient(x).numpy()
             return float(evaluated[0]), evaluated[1:]
 
         left = min(_ITERATIONS_OF_A_RUN, max_iterations - len(self.path))
         found = minimize(
             value_and_gradient,
-            self._begun.numpy(),
+            self._point.numpy(),
             jac=True,
             method="L-BFGS-B",
             callback=callback,
             options={"maxiter": left, "maxcor": _MEMORY, "gtol": tolerance, "ftol": 0.0},
         )
-        self._begun = self._point = torch.from_numpy(np.asarray(found.x))
+        self._point = torch.from_numpy(np.asarray(found.x))
         self.gradient_norm = float(np.abs(found.jac).max())
         self.is_over = self.gradient_norm <= tolerance or found.nit == 0
         if not self.path:  # the start was the optimum
             self.path.append(-float(found.fun))
-        self._num_begun = len(self.path)
 
     def estimate(self) -> tuple[Tensor, Tensor]:
         """Return the mean and K."""
@@ -145,17 +142,14 @@ class _Search:
         precision = factor @ factor.mT
         return mean, 0.5 * (precision + precision.mT)
 
-    def state(self) -> list[Tensor]:
-        """Return all that later runs depend on."""
-        numbers = [self.gradient_norm, self.is_over, *self.path[: self._num_begun]]
-        return [self._begun, torch.tensor(numbers, dtype=torch.float64)]
+    def to_save(self) -> Saved:
+        """Return what the next run begins with."""
+        return self._point, tuple(self.path)
 
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self._begun, numbers = state
-        self._point = self._begun
-        self.gradient_norm, is_over, *self.path = numbers.tolist()
-        self.is_over, self._num_begun = bool(is_over), len(self.path)
+    def go_on_from(self, saved: Saved) -> None:
+        """Go on from where an interrupted fit was."""
+        self._point, path = saved
+        self.path = list(path)
 
     def _parts(self, point: Tensor) -> tuple[Tensor, Tensor]:
         d = self._objective.num_columns

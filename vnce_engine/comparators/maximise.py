@@ -77,16 +77,17 @@ def maximise(
     centre = sample.centre.numpy()
     augmented = start.seen_from(centre).model().augmented()
     surrogate = Surrogate(sample, table.penalty, constraints)
-    ascent = _Ascent(constraints.project(augmented))
-    end_step = progress.checkpoint.begin_loop(ascent)
-    point = surrogate.at(ascent.augmented, progress)
+    stage = progress.checkpoint.stage()
+    augmented = constraints.project(augmented) if stage.saved is None else stage.saved
+    ascent = _Ascent()
+    point = surrogate.at(augmented, progress)
     is_cancelled = False
     try:
         while ascent.goes_on() and math.isfinite(point.value):
             step = _step(point, progress)
             ascent.note(step, point, _way(step, point))
             point = step.point
-            end_step()
+            stage.save(point.augmented)
             if report is not None:
                 report(ascent.share_done(), ascent.num_steps, float(point.value))
     except FitCancelledError:
@@ -145,8 +146,7 @@ def _falls_short(step: NewtonStep, start: SurrogatePoint) -> bool:
 class _Ascent:
     """The state between steps."""
 
-    def __init__(self, augmented: Tensor) -> None:
-        self.augmented = augmented
+    def __init__(self) -> None:
         self.is_over = False
         """Whether the last step was short enough to be it, or lost in rounding."""
         self.num_steps = 0
@@ -161,7 +161,6 @@ class _Ascent:
     def note(self, step: NewtonStep, start: SurrogatePoint, ratio: float) -> None:
         """Take a step from `start`."""
         self._has_moved = step.point is not start
-        self.augmented = step.point.augmented
         self.is_over = ratio < 1 or _ends_in_rounding(step, start)
         self.num_steps += 1
         self._last_ratio = ratio
@@ -173,26 +172,3 @@ class _Ascent:
         if not math.isfinite(self._last_ratio):
             return 0.0
         return share_done(self._first_ratio, self._last_ratio)
-
-    def state(self) -> list[Tensor]:
-        """Return all that later steps depend on."""
-        return [
-            self.augmented,
-            torch.tensor(
-                [
-                    self.num_steps,
-                    self.is_over,
-                    self._has_moved,
-                    self._first_ratio,
-                    self._last_ratio,
-                ],
-                dtype=torch.float64,
-            ),
-        ]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self.augmented, numbers = state
-        num_steps, *flags, self._first_ratio, self._last_ratio = numbers.tolist()
-        self.num_steps = int(num_steps)
-        self.is_over, self._has_moved = (bool(flag) for flag in flags)

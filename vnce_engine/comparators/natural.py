@@ -20,12 +20,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
-from torch import Tensor
 
 from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Coordinates, Parameters, gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
-from vnce_engine.runtime.generator_state import generator_state, restore_generator
+from vnce_engine.runtime.checkpoint import Saved, Stage
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -84,10 +83,12 @@ def fit_by_natural_gradient(
     information: the log likelihood, nats a row to second order, that is left to gain, and noise.
     """
     ascent = _Ascent(table, _start(table))
-    progress.checkpoint.begin_loop(ascent)
+    stage = progress.checkpoint.stage()
+    if stage.saved is not None:
+        ascent.go_on_from(stage.saved)
     status, message = FitStatus.MAX_ITERATIONS, ""
     try:
-        ascent.climb(options, progress)
+        ascent.climb(options, progress, stage)
         if not ascent.is_finite:
             status, message = FitStatus.NON_FINITE, _non_finite(ascent.path)
         elif ascent.is_at_the_limit:
@@ -167,7 +168,7 @@ class _Ascent:
         self.is_finite = True
         self.num_held = 0
 
-    def climb(self, options: NaturalOptions, progress: Progress) -> None:
+    def climb(self, options: NaturalOptions, progress: Progress, stage: Stage) -> None:
         """Take steps until the estimate is settled, steps run out or the gradient is no number."""
         while self._num_burnt < 2 * _BURN_IN:
             chains = self._model if self._num_burnt < _BURN_IN else self._data
@@ -181,6 +182,7 @@ class _Ascent:
             self.path.append(self._step())
             if self._settles_from and self.is_finite:
                 self._average()
+            stage.save(self._to_save())
             progress.report(len(self.path) / options.max_steps, len(self.path), None)
 
     def _look_whether_settled(self) -> None:
@@ -218,38 +220,25 @@ class _Ascent:
             return self._theta
         return self._coordinates.read(np.mean(self._late, axis=0)).seen_from(-self._centre)
 
-    def state(self) -> list[Tensor]:
-        """Return all that later steps depend on."""
-        has_all = self._data.state.shape[1] == len(self._table.X)
-        counts = [
-            *(self._num_burnt, self._settles_from, self._has_settled, has_all),
-            *(self._num_iterates, self.num_held, self.is_finite),
-        ]
-        size = self._coordinates.size
-        return [
-            torch.tensor(counts, dtype=torch.int64),
-            torch.tensor([self.gradient_norm, *self.path], dtype=torch.float64),
-            torch.from_numpy(self._theta.precision),
-            torch.from_numpy(self._theta.linear),
-            torch.from_numpy(np.array(self._late).reshape(-1, size)),
-            torch.from_numpy(self._model.state),
-            torch.from_numpy(self._data.missing_cells),
-            generator_state(self._table.rng),
-        ]
+    def _to_save(self) -> Saved:
+        """Return the iterates that count, how far the fit has come, and where its generator is."""
+        return (
+            self._theta.to_tensors(),
+            torch.from_numpy(np.array(self._late)),
+            (tuple(self.path), self.gradient_norm, self.is_finite, self.num_held),
+            (self._settles_from, self._has_settled, self._num_iterates),
+            self._table.rng.bit_generator.state,
+        )
 
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        counts, path, precision, linear, late, chains, cells, generator = state
-        self._num_burnt, self._settles_from, settled, has_all, *others = counts.tolist()
-        self._num_iterates, self.num_held, finite = others
-        self._has_settled, self.is_finite = bool(settled), bool(finite)
-        self.gradient_norm, *self.path = path.tolist()
-        self._theta = Parameters(precision.numpy(), linear.numpy())
-        self._late = list(late.numpy())
-        if has_all:
+    def go_on_from(self, saved: Saved) -> None:
+        """Go on from an interrupted fit's iterates, with chains that are burnt in anew."""
+        theta, late, so_far, settled, self._table.rng.bit_generator.state = saved
+        self._theta, self._late = Parameters.from_tensors(theta), list(late.numpy())
+        path, self.gradient_norm, self.is_finite, self.num_held = so_far
+        self.path = list(path)
+        self._settles_from, self._has_settled, self._num_iterates = settled
+        if self._settles_from:
             self._use_all()
-        self._model.state, self._data.missing_cells = chains.numpy(), cells.numpy()
-        restore_generator(self._table.rng, generator)
 
     def monte_carlo_share(self) -> float:
         """Return the estimate's variance by Monte Carlo as a share of that by sampling, averaged.

@@ -12,14 +12,12 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from vnce_engine.comparators.chains import CompletedTable, ModelChains
 from vnce_engine.comparators.exponential import Moments, Parameters, gradient
 from vnce_engine.comparators.result import ComparatorFit, ScaledTable
 from vnce_engine.distributions.truncated_normal import match_moments
-from vnce_engine.runtime.checkpoint import Stateful
-from vnce_engine.runtime.generator_state import generator_state, restore_generator
+from vnce_engine.runtime.checkpoint import Saved
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
@@ -34,13 +32,18 @@ _CUT_SHARE = 0.02
 # K or h beyond this, columns scaled to mean square 1: conditionals would be points, their moments
 # rounding errors, and no later step could lead back.
 _LARGEST = 1e6
+# Sweeps of new chains before a fit that was interrupted goes on: those to few rows are short.
+_BURN_IN = 20
 
 
-class Sampler(Stateful, Protocol):
-    """Where the two halves of a gradient come from; its state is that of its chains."""
+class Sampler(Protocol):
+    """Where the two halves of a gradient come from."""
 
     def sample(self, rows: NDArray[np.intp], theta: Parameters) -> tuple[Moments, Moments]:
         """Return the moments of the given rows (b,) of the table, completed, and of the model."""
+
+    def burn_in(self, theta: Parameters) -> None:
+        """Bring chains that have just begun to where long ones are, for a fit that goes on."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,8 @@ class FreshChains:
         data = [batch.moments()] if batch.is_complete else self._draws(batch, theta)
         return Moments.mean(data), Moments.mean(self._draws(model, theta))
 
-    def state(self) -> list[Tensor]:
-        """Return nothing: no chain outlives its step, and missing cells stay as first drawn."""
-        return []
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
+    def burn_in(self, theta: Parameters) -> None:
+        """Do nothing: no chain outlives its step."""
 
     def _draws(self, chains: CompletedTable | ModelChains, theta: Parameters) -> list[Moments]:
         chains.sweep(theta, self._burn_in)
@@ -106,14 +105,9 @@ class ChainsFromData:
         model.sweep(theta, self._num_sweeps)
         return batch.moments(), model.moments()
 
-    def state(self) -> list[Tensor]:
-        """Return the missing cells."""
-        return [torch.from_numpy(self._table.missing_cells)]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        (cells,) = state
-        self._table.missing_cells = cells.numpy()
+    def burn_in(self, theta: Parameters) -> None:
+        """Draw the missing cells, again and again."""
+        self._table.sweep(theta, _BURN_IN)
 
 
 class PersistentChains:
@@ -136,15 +130,10 @@ class PersistentChains:
         self._model.sweep(theta, self._num_sweeps)
         return batch.moments(), self._model.moments()
 
-    def state(self) -> list[Tensor]:
-        """Return the missing cells and the model's chains."""
-        cells, chains = self._table.missing_cells, self._model.state
-        return [torch.from_numpy(cells), torch.from_numpy(chains)]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        cells, chains = (part.numpy() for part in state)
-        self._table.missing_cells, self._model.state = cells, chains
+    def burn_in(self, theta: Parameters) -> None:
+        """Draw the missing cells and the model's states, again and again."""
+        self._table.sweep(theta, _BURN_IN)
+        self._model.sweep(theta, _BURN_IN)
 
 
 def fit_by_stochastic_gradient(
@@ -157,13 +146,16 @@ def fit_by_stochastic_gradient(
     """
     ascent = _Ascent(table, sampler, options)
     status, message = FitStatus.MAX_ITERATIONS, ""
-    progress.checkpoint.begin_loop(ascent)
+    stage = progress.checkpoint.stage()
+    if stage.saved is not None:
+        ascent.go_on_from(stage.saved)
     path = ascent.path
     try:
         while len(path) < ascent.num_steps:
             if not ascent.step():
                 status, message = FitStatus.NON_FINITE, _ran_away(path)
                 break
+            stage.save(ascent.to_save())
             progress.report(len(path) / ascent.num_steps, len(path), None)
     except FitCancelledError:
         status = FitStatus.CANCELLED
@@ -210,27 +202,17 @@ class _Ascent:
         self.path.append(float(np.sum(slope.precision**2) + np.sum(slope.linear**2)))
         return True
 
-    def state(self) -> list[Tensor]:
-        """Return all that later steps depend on."""
-        return [
-            torch.from_numpy(self.theta.precision),
-            torch.from_numpy(self.theta.linear),
-            torch.tensor(self.path, dtype=torch.float64),
-            torch.tensor(self.num_cut),
-            torch.from_numpy(self._order),
-            generator_state(self._table.rng),
-            *self._sampler.state(),
-        ]
+    def to_save(self) -> Saved:
+        """Return the estimate, how far the fit has come, and where its generator is."""
+        generator = self._table.rng.bit_generator.state
+        return self.theta.to_tensors(), tuple(self.path), self.num_cut, generator
 
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        precision, linear, path, num_cut, order, generator, *chains = state
-        self.theta = Parameters(precision.numpy(), linear.numpy())
-        self.path[:] = path.tolist()
-        self.num_cut = int(num_cut)
-        self._deal(order.numpy())
-        restore_generator(self._table.rng, generator)
-        self._sampler.restore(chains)
+    def go_on_from(self, saved: Saved) -> None:
+        """Go on from an interrupted fit's estimate, with chains of its own and rows dealt anew."""
+        theta, path, self.num_cut, self._table.rng.bit_generator.state = saved
+        self.theta, self.path = Parameters.from_tensors(theta), list(path)
+        self._deal(self._table.rng.permutation(len(self._order)))
+        self._sampler.burn_in(self.theta)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.distributions.uniforms import open_uniforms
 from vnce_engine.optim import bfgs
 from vnce_engine.optim.quadratic_forms import quadratic_forms
+from vnce_engine.runtime.checkpoint import Saved
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -81,17 +82,18 @@ def fit_paper(
     row with m missing cells, and the completed rows, 5 (1 + 10) n (d + 1) numbers.
 
     `progress` hears of every BFGS iteration, with the number of M-step iterations done. Its
-    checkpoint has the start of the present cycle and every evaluation since; an interrupted fit's
-    leads to the same end to the last bit. Raises `ValueError` if an observed cell is zero, which a
-    log-normal cannot condition on.
+    checkpoint has the start of the present cycle, from which an interrupted fit goes on. Raises
+    `ValueError` if an observed cell is zero, which a log-normal cannot condition on.
     """
     progress = progress or Progress(None)
     em = _VariationalEM(observations, noise, generator, has_linear, penalty, progress)
     # Without missing cells there is nothing to alternate with: this is NCE, and runs through.
     step_length = max_iterations if observations.observed.all() else ITERATIONS_PER_STEP
-    end_cycle = progress.checkpoint.begin_loop(em)
-    if not em.path:
+    stage = progress.checkpoint.stage()
+    if stage.saved is None:
         em.path.append(em.objective())
+    else:
+        em.go_on_from(stage.saved)
     status = FitStatus.MAX_ITERATIONS if math.isfinite(em.path[-1]) else FitStatus.NON_FINITE
 
     def report(objective: float) -> None:
@@ -99,8 +101,9 @@ def fit_paper(
 
     try:
         while status is FitStatus.MAX_ITERATIONS and em.num_iterations < max_iterations:
+            if em.num_iterations:
+                stage.save(em.to_save())
             em.begin_cycle()
-            end_cycle()
             gain = em.improve_family(report)
             gain += em.improve_model(min(step_length, max_iterations - em.num_iterations), report)
             if not math.isfinite(em.path[-1]):
@@ -197,31 +200,25 @@ class _VariationalEM:
         self._penalty = penalty
         self._theta = _theta_at_noise(observations, noise, has_linear)
         self._alpha = LogNormal.fit_independent(observations).to_vector()
-        self._cycle_start = self._present()
         self._redraw()
 
     def begin_cycle(self) -> None:
         """Take new draws for both steps of a cycle."""
-        self._cycle_start = self._present()
         self._redraw()
         self._progress.spend(self._work)
 
-    def state(self) -> list[Tensor]:
-        """Return all that the present cycle began from."""
-        return self._cycle_start
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self._theta, self._alpha, generator, numbers = state
-        self._generator.set_state(generator)
-        num_iterations, self.gradient_norm, *self.path = numbers.tolist()
-        self.num_iterations = int(num_iterations)
-
-    def _present(self) -> list[Tensor]:
-        numbers = torch.tensor(
-            [self.num_iterations, self.gradient_norm, *self.path], dtype=torch.float64
+    def to_save(self) -> Saved:
+        """Return what a cycle begins from."""
+        return (
+            *(self._theta, self._alpha, self._generator.get_state()),
+            *(self.num_iterations, self.gradient_norm, tuple(self.path)),
         )
-        return [self._theta, self._alpha, self._generator.get_state(), numbers]
+
+    def go_on_from(self, saved: Saved) -> None:
+        """Begin a cycle where an interrupted fit has begun one."""
+        self._theta, self._alpha, generator, self.num_iterations, self.gradient_norm, path = saved
+        self._generator.set_state(generator)
+        self.path = list(path)
 
     def _redraw(self) -> None:
         """Take new standard normals for the draws from q."""
@@ -252,6 +249,7 @@ class _VariationalEM:
         rest = noise_term(self._noise.log_ratio(model), NOISE_RATIO) - self._penalty_of(model)
 
         def loss(alpha: Tensor) -> Tensor:
+            self._progress.spend(self._work)
             log_ratio_data = self._complete_data(self._family(alpha)).log_ratio(model)
             return -data_term(log_ratio_data, NOISE_RATIO) - rest
 
@@ -260,33 +258,27 @@ class _VariationalEM:
             self._alpha,
             max_iterations=ITERATIONS_PER_STEP,
             on_iteration=lambda loss: on_objective(-loss),
-            keep=self._keep,
         )
         self._set_family(info.parameters)
         return info.improvement
 
     def improve_model(self, max_iterations: int, on_objective: Callable[[float], None]) -> float:
         """Take an M-step up the whole objective with the draws fixed; return what it gains."""
+
+        def loss(theta: Tensor) -> Tensor:
+            self._progress.spend(self._work)
+            return -self._objective(self._model(theta))
+
         info = bfgs.minimise(
-            lambda theta: -self._objective(self._model(theta)),
+            loss,
             self._theta,
             max_iterations=max_iterations,
             on_iteration=lambda loss: on_objective(-loss),
-            keep=self._keep,
         )
         self._theta, self.gradient_norm = info.parameters, info.gradient_norm
         self.num_iterations += info.num_iterations
         self.path.append(-info.loss)
         return info.improvement
-
-    def _keep(self, evaluate: Callable[[], Tensor]) -> Tensor:
-        """Return an evaluation of a step's loss, an interrupted fit's if that had it."""
-
-        def told() -> Tensor:
-            self._progress.spend(self._work)
-            return evaluate()
-
-        return self._progress.checkpoint.value(told)
 
     def log_ratios(self, model: QuadraticModel) -> tuple[Tensor, Tensor]:
         """Return log phi - log q - log p_noise of data (k, n) and noise rows (k, nu n)."""

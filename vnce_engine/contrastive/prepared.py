@@ -69,33 +69,66 @@ class RowSample(Sample, Protocol):
 
 
 RowSampleT = TypeVar("RowSampleT", bound=RowSample)
-AnyRowSample = TypeVar("AnyRowSample", bound=RowSample, contravariant=True)
 
 
-class Fit(Protocol[AnyRowSample]):
-    """A fit that each run takes further; a `Stateful` of what later runs depend on."""
+class Fit(ABC, Generic[RowSampleT]):
+    """A fit that each run, a stage of the checkpoint, takes further by cycles."""
 
-    augmented: Tensor
-    """A (d + 1, d + 1), the last finite estimate at every moment."""
-    objective_path: list[float]
-    point: SurrogatePoint | None
-    """The surrogate at the estimate; None before the first run."""
+    def __init__(self, augmented: Tensor, progress: Progress) -> None:
+        self.augmented = augmented
+        """A (d + 1, d + 1), the last finite estimate at every moment, also after an exception."""
+        self.objective_path: list[float] = []
+        self.point: SurrogatePoint | None = None
+        """The surrogate at the estimate; None before the first run."""
+        self._progress = progress
 
     def run(
         self,
-        sample: AnyRowSample,
+        sample: RowSampleT,
         penalty: Penalty,
         constraints: Constraints,
         tolerance: float,
         max_cycles: int,
     ) -> FitStatus:
-        """Go on from the last estimate until a cycle changes less than `tolerance`."""
+        """Go on from the last estimate until a cycle changes less than `tolerance`.
 
-    def state(self) -> list[Tensor]:
-        """Return what the next run takes over besides the estimate."""
+        An interrupted fit's runs are taken as they ended, and the last one that is known goes on
+        from its latest cycle, even if it had ended: a fit is judged at a point that was computed.
+        """
+        self._stage = self._progress.checkpoint.stage()
+        if self._stage.saved is not None:
+            augmented, path, ended = self._stage.saved
+            max_cycles = max(max_cycles - (len(path) - len(self.objective_path)), 1)
+            self._go_on_from(augmented)
+            self.objective_path = list(path)
+            if ended is not None and not self._stage.is_last:
+                return FitStatus(ended)
+        status = self._cycle(sample, penalty, constraints, tolerance, max_cycles)
+        self._save(status)
+        return status
 
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
+    @abstractmethod
+    def _cycle(
+        self,
+        sample: RowSampleT,
+        penalty: Penalty,
+        constraints: Constraints,
+        tolerance: float,
+        max_cycles: int,
+    ) -> FitStatus:
+        """Take cycles until one changes less than `tolerance`; end each by `_end_cycle`."""
+
+    def _go_on_from(self, augmented: Tensor) -> None:
+        self.augmented = augmented
+
+    def _end_cycle(self, point: SurrogatePoint) -> None:
+        self.augmented, self.point = point.augmented, point
+        self.objective_path.append(float(point.value))
+        self._save(None)
+
+    def _save(self, status: FitStatus | None) -> None:
+        ended = None if status is None else str(status)
+        self._stage.save((self.augmented, tuple(self.objective_path), ended))
 
 
 @dataclass(frozen=True)

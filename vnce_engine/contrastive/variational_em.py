@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from vnce_engine.contrastive.posterior import complete
+from vnce_engine.contrastive.prepared import Fit
 from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.contrastive.truncated_sample import ContrastiveSample
 from vnce_engine.optim.anderson import Acceleration
@@ -21,7 +22,6 @@ from vnce_engine.optim.step_length import (
 )
 from vnce_engine.optim.surrogate import Surrogate, SurrogatePoint
 from vnce_engine.penalties.penalty import Penalty
-from vnce_engine.runtime.checkpoint import RunEntry
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.runtime.reports import FitStatus
 
@@ -46,72 +46,17 @@ _LARGEST_STEP = 0.0225
 _SMALLEST_SHARE = 0.3
 
 
-class Cycles:
-    """EM's state: A, the path of the objective, and the surrogate's last point.
-
-    `augmented` is the last finite estimate at every moment, also after an exception.
-    """
+class Cycles(Fit[ContrastiveSample]):
+    """EM's state: A, the path of the objective, and the surrogate's last point."""
 
     def __init__(self, augmented: Tensor, progress: Progress) -> None:
-        self.augmented = augmented
+        super().__init__(augmented, progress)
         self._next = augmented
-        self.objective_path: list[float] = []
-        self.point: SurrogatePoint | None = None
-        self._progress = progress
         self._acceleration = Acceleration()
         self._noise_at: Tensor | None = None
-        self._num_cycles = 0
 
-    def run(
-        self,
-        sample: ContrastiveSample,
-        penalty: Penalty,
-        constraints: Constraints,
-        tolerance: float,
-        max_cycles: int,
-    ) -> FitStatus:
-        """Go on from where an interrupted fit was, or begin; see `_cycle`, whose result it returns.
-
-        Further calls go on from where the last one ended.
-        """
-        checkpoint = self._progress.checkpoint
-        if (earlier := checkpoint.begin_run()) is not None:
-            self.augmented, self._next = earlier.augmented, earlier.next_start
-            self.objective_path = list(earlier.objective_path)
-            if earlier.status is not None:
-                checkpoint.note_run(earlier)
-                return FitStatus(earlier.status)
-        self._num_cycles = 0
-        self._acceleration.change_map()
-        self._noise_at = None
-        if earlier is not None:
-            self._num_cycles = earlier.num_cycles
-            max_cycles = max(max_cycles - earlier.num_cycles, 1)
-            self._noise_at = earlier.noise_at
-            self._complete(sample.noise, earlier.noise_at)
-        status = self._cycle(sample, penalty, constraints, tolerance, max_cycles)
-        self._note(status)
-        return status
-
-    def state(self) -> list[Tensor]:
-        """Return what the next run takes over from this one besides the estimate."""
-        return self._acceleration.state()
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self._acceleration.restore(state)
-
-    def _note(self, status: FitStatus | None) -> None:
-        """Write down how the run stands."""
-        entry = RunEntry(
-            augmented=self.augmented,
-            next_start=self._next,
-            objective_path=tuple(self.objective_path),
-            num_cycles=self._num_cycles,
-            noise_at=self.augmented if self._noise_at is None else self._noise_at,
-            status=status,
-        )
-        self._progress.checkpoint.note_run(entry)
+    def _go_on_from(self, augmented: Tensor) -> None:
+        self.augmented = self._next = augmented
 
     def _cycle(
         self,
@@ -126,6 +71,8 @@ class Cycles:
         Or until a step is short in standard errors; see `_STEP`. Reports progress to
         the share of the way, on a logarithmic scale, from the first change to the tolerance.
         """
+        self._acceleration.change_map()
+        self._noise_at = None
         accepted: SurrogatePoint | None = None
         num_retreats = 0
         first_ratio = math.nan
@@ -154,13 +101,10 @@ class Cycles:
                 if strict_ratio >= 1:
                     step, ratio = strict, strict_ratio
             image = step.point.augmented
-            self.augmented, self.point = image, step.point
-            self.objective_path.append(float(step.point.value))
+            self._end_cycle(step.point)
             first_ratio = ratio if math.isnan(first_ratio) else first_ratio
             self._report(ratio, first_ratio)
             self._next = self._extrapolated(start, image, constraints, centre)
-            self._num_cycles += 1
-            self._note(None)
             if ratio < 1:
                 return FitStatus.CONVERGED
         return FitStatus.MAX_ITERATIONS

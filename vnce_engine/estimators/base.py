@@ -108,8 +108,8 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         cancels, and `status_` says so. A step's `checkpoint` holds what has been done: store
         `step.checkpoint.dump()`, and come back with `checkpoint=Checkpoint.load(stored)`, of
         `vnce_engine.runtime.checkpoint`. The same table, parameters and int for `random_state` then
-        go on from there: VNCE and NCE to as near to the same optimum, all others and the paper's
-        recipe to the same last bit.
+        go on from the last estimate, to the same end within `tol`, and within what other draws
+        would change where chains are drawn.
 
         Raises `ValueError` naming the parameter or the columns that do not fit.
         """

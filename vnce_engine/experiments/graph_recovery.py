@@ -5,20 +5,18 @@ completely at random; every estimator ranks the pairs, and the ranking is scored
 Source: Rhodes and Gutmann (2019), Section 5.2.
 """
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
 from vnce_engine.inference.metrics import edge_roc
-from vnce_engine.runtime.byte_tensor import to_bytes, to_tensor
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.checks import check_count, check_fraction, check_seed, shown
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
@@ -71,44 +69,22 @@ def compare(
     Raises `FitCancelledError` if `on_step` returns True.
     """
     checkpoint = checkpoint or Checkpoint()
-    done = _Done()
-    checkpoint.begin_loop(done)
-    for name in estimators[len(done.lines) :]:
-        report = _within(on_step, len(done.lines), len(estimators), name, checkpoint)
+
+    def line(position: int, name: str) -> dict[str, Scalar]:
+        report = _within(on_step, position, len(estimators), name)
         started = None if clock is None else clock()
-        scores, status, reason = _fit_and_score(name, truth, X, report, done.fit)
-        done.add(
-            {
-                "estimator": name,
-                **scores,
-                "seconds": None if clock is None or started is None else clock() - started,
-                "status": status,
-                "reason": reason,
-            }
-        )
-    return done.lines
+        scores, status, reason = _fit_and_score(name, truth, X, report, checkpoint)
+        return {
+            "estimator": name,
+            **scores,
+            "seconds": None if clock is None or started is None else clock() - started,
+            "status": status,
+            "reason": reason,
+        }
 
-
-class _Done:
-    """The lines of the estimators that have ended, and what the fit at hand has done."""
-
-    def __init__(self) -> None:
-        self.lines: list[dict[str, Scalar]] = []
-        self.fit = Checkpoint()
-
-    def add(self, line: dict[str, Scalar]) -> None:
-        """Add the line of the fit at hand, after which another begins."""
-        self.lines.append(line)
-        self.fit = Checkpoint()
-
-    def state(self) -> list[Tensor]:
-        """Return both."""
-        return [to_tensor(json.dumps(self.lines).encode()), to_tensor(self.fit.dump())]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        lines, fit = (to_bytes(part) for part in state)
-        self.lines, self.fit = json.loads(lines), Checkpoint.load(fit)
+    return [
+        checkpoint.once(partial(line, position, name)) for position, name in enumerate(estimators)
+    ]
 
 
 @dataclass(frozen=True)
@@ -222,15 +198,12 @@ def _fit_and_score(
     return scores, str(status), None
 
 
-def _within(
-    on_step: OnStep | None, done: int, total: int, name: str, checkpoint: Checkpoint
-) -> OnStep | None:
-    """Return `on_step` for the fit of one estimator out of several, of whom `checkpoint` tells."""
+def _within(on_step: OnStep | None, done: int, total: int, name: str) -> OnStep | None:
+    """Return `on_step` for the fit of one estimator out of several."""
     if on_step is None:
         return None
 
     def report(step: FitStep) -> bool | None:
-        fraction = (done + step.fraction) / total
-        return on_step(FitStep(name, fraction, step.iteration, step.objective, checkpoint))
+        return on_step(replace(step, stage=name, fraction=(done + step.fraction) / total))
 
     return report

@@ -53,15 +53,6 @@ class Acceleration:
         """Forget everything."""
         self._residual_steps, self._image_steps, self._last = [], [], None
 
-    def state(self) -> list[Tensor]:
-        """Return the slopes that serve after `change_map`."""
-        return [*self._residual_steps, *self._image_steps]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have the slopes that `state` returned, and nothing else."""
-        half = len(state) // 2
-        self._residual_steps, self._image_steps, self._last = state[:half], state[half:], None
-
     def change_map(self) -> None:
         """Note that F has changed a little: its old slopes still serve, its old values do not."""
         self._last = None

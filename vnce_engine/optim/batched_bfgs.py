@@ -2,12 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 from torch import Tensor
-
-from vnce_engine.runtime.checkpoint import Keep
 
 # Largest absolute entry of the gradient at which a problem is solved.
 _TOLERANCE = 1e-7
@@ -38,20 +35,18 @@ def maximise(
     start: Tensor,
     max_iterations: int = 200,
     on_iteration: OnIteration | None = None,
-    keep: Keep = lambda compute: compute(),
 ) -> Maxima:
     """Raise b smooth objectives of p parameters each from `start` (b, p), by automatic gradients.
 
     A problem whose step brings no increase any more stays where it is. A trial point where the
-    objective is not finite counts as infinitely bad. `on_iteration` hears of every iteration. Every
-    evaluation is what `keep` returns for it: `Checkpoint.value`, if it is not to be done twice.
+    objective is not finite counts as infinitely bad. `on_iteration` hears of every iteration.
     """
     num_problems, p = start.shape
     best = start.detach().clone()
     values = start.new_empty(num_problems)
     converged = torch.zeros(num_problems, dtype=torch.bool)
     rows = torch.arange(num_problems)  # those still moving
-    value, gradient = _value_and_gradient(objective, best, rows, keep)
+    value, gradient = _value_and_gradient(objective, best, rows)
     values[rows] = value
     # Nothing is known of the curvature yet: the first step is no longer than 1.
     size = gradient.norm(dim=1).clamp(min=1.0)[:, None, None]
@@ -64,12 +59,12 @@ def maximise(
             break
         direction = torch.einsum("bij,bj->bi", inverse, gradient)
         slope = (direction * gradient).sum(dim=1)
-        step, found = _line_search(objective, best[rows], rows, direction, value, slope, keep)
+        step, found = _line_search(objective, best[rows], rows, direction, value, slope)
         rows, gradient, inverse, step = (t[found] for t in (rows, gradient, inverse, step))
         if not len(rows):
             break
         best[rows] += step
-        value, new_gradient = _value_and_gradient(objective, best[rows], rows, keep)
+        value, new_gradient = _value_and_gradient(objective, best[rows], rows)
         values[rows] = value
         if on_iteration is not None:
             on_iteration(values.clone())
@@ -79,16 +74,12 @@ def maximise(
 
 
 def _value_and_gradient(
-    objective: Objective, parameters: Tensor, rows: Tensor, keep: Keep
+    objective: Objective, parameters: Tensor, rows: Tensor
 ) -> tuple[Tensor, Tensor]:
-    def evaluate() -> Tensor:
-        variable = parameters.detach().requires_grad_(True)
-        value = objective(variable, rows)
-        (gradient,) = torch.autograd.grad(value.sum(), variable)
-        return torch.cat([value.detach().unsqueeze(1), gradient], dim=1)
-
-    evaluated = keep(evaluate)  # (a, 1 + p)
-    return evaluated[:, 0], evaluated[:, 1:]
+    variable = parameters.detach().requires_grad_(True)
+    value = objective(variable, rows)
+    (gradient,) = torch.autograd.grad(value.sum(), variable)
+    return value.detach(), gradient
 
 
 def _line_search(
@@ -98,7 +89,6 @@ def _line_search(
     direction: Tensor,
     value: Tensor,
     slope: Tensor,
-    keep: Keep,
 ) -> tuple[Tensor, Tensor]:
     """Return a step (a, p) for each problem, halved until it keeps its promise, and bool (a,)."""
     size = torch.ones_like(value)
@@ -107,7 +97,7 @@ def _line_search(
         left = (~found).nonzero().squeeze(1)
         with torch.no_grad():
             trial = parameters[left] + size[left].unsqueeze(1) * direction[left]
-            reached = keep(partial(objective, trial, rows[left]))
+            reached = objective(trial, rows[left])
         wanted = value[left] + _SUFFICIENT * size[left] * slope[left]
         found[left] = reached.isfinite() & (reached >= wanted)
         if found.all():

@@ -176,7 +176,6 @@ class _Run(Generic[RowSampleT]):
         progress = self._progress
         start, done = self._choose_all()
         progress.enter("fit", done, 1.0)
-        progress.checkpoint.track(())
         self._cycles = self._setting.cycles(start, progress)
         return self._estimate()
 
@@ -191,7 +190,6 @@ class _Run(Generic[RowSampleT]):
         if options.linear == AUTO:
             end = _LINEAR_SHARE if options.penalty == AUTO else 0.5
             progress.enter("linear term", done, end)
-            progress.checkpoint.track(())
             has_linear, self._linear_evidence = choose_linear(
                 replace(self._setting, problem=few_rows), progress
             )

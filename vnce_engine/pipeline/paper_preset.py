@@ -34,7 +34,7 @@ def fit_by_papers_recipe(
     `options.linear` and `options.penalty` mean "zero" and None where they are "auto";
     `options.max_cycles` caps the BFGS iterations for the model. The noise is independent, ten rows
     a data row, whatever the options say. With the checkpoint of an interrupted fit, which is
-    `Checkpoint.load(step.checkpoint.dump())`, it goes on from there, to the same last bit.
+    `Checkpoint.load(step.checkpoint.dump())`, it goes on from there.
 
     Raises `ValueError` if an observed cell is zero, or where the checkpoint is another fit's.
     """

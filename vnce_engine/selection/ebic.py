@@ -34,7 +34,7 @@ from vnce_engine.selection.setting import Setting
 _PATH_TOLERANCE = 1e-2
 # n J must be right to a fraction of log n.
 _REFIT_TOLERANCE = 3e-3
-# A run goes in parts of so many cycles: after each an interrupted fit can go on, to the same bits.
+# A run goes in parts of so many cycles; noise rows take new draws with each.
 _CYCLES_OF_A_PART, _NUM_PARTS = 3, 10
 
 
@@ -58,7 +58,6 @@ def choose_by_ebic(
     num_rows, num_columns = problem.num_rows, problem.num_columns
     sample = problem.sample
     fit = setting.cycles(setting.start(), progress)
-    progress.checkpoint.track((fit,))
     steps: list[PenaltyStep] = []
     refits: list[Tensor] = []
     has_settled: list[bool] = []
@@ -71,7 +70,6 @@ def choose_by_ebic(
             break
         constraints = setting.constraints(graph_of(fit.augmented))
         refit = setting.cycles(constraints.project(fit.augmented), progress)
-        progress.checkpoint.track((fit, refit))
         none = setting.penalty(None, num_rows)
         status = _run(refit, sample, none, constraints, _REFIT_TOLERANCE)
         has_settled.append(status is FitStatus.CONVERGED)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 import torch
@@ -73,11 +74,7 @@ def _safe(grid: Sequence[float], setting: Setting[RowSampleT]) -> tuple[float, .
 
 def _l1_strengths(setting: Setting[RowSampleT], progress: Progress) -> tuple[float, ...]:
     progress.enter_part(0.0, _PROGRESS)
-    strongest = float(
-        progress.checkpoint.value(
-            lambda: torch.tensor(strongest_l1(setting, progress), dtype=torch.float64)
-        )
-    )
+    strongest = progress.checkpoint.once(partial(strongest_l1, setting, progress))
     problem = setting.problem
     share = min(_L1_LARGEST_SHARE, _L1_SHARE / math.sqrt(problem.num_rows))
     grid = [strongest * share ** (step / (_L1_STEPS - 1)) for step in range(_L1_STEPS)]

@@ -90,7 +90,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[boo
         status = cycles.run(problem.sample, penalty, trial.constraints(), _TOLERANCE, _TRIAL_CYCLES)
         if status is FitStatus.CONVERGED:
             converged.append(linear)
-        values[linear] = progress.checkpoint.value(
+        values[linear] = progress.checkpoint.once(
             partial(cross_validated, trial, cycles, penalty, progress)
         )
     gain, standard_error = winsorised_mean(values["free"] - values["zero"])
@@ -216,14 +216,13 @@ def _relaxation(
     if num_parameters(problem.num_columns) >= problem.num_rows:
         return 0.0
     fit = setting.cycles(start, progress)
-    progress.checkpoint.track((fit,))
     penalty = setting.penalty(strength, problem.num_rows)
     fit.run(problem.sample, penalty, setting.constraints(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
     plain = fit.augmented
     relaxed = penalty.relaxed(plain[:-1, :-1])
     fit.run(problem.sample, relaxed, setting.constraints(), _RELAXING_TOLERANCE, _TRIAL_CYCLES)
     gain, error = mean_and_error(
-        progress.checkpoint.value(
+        progress.checkpoint.once(
             partial(gain_of_relaxing, setting, plain, fit.augmented, penalty, progress)
         )
     )
@@ -248,7 +247,6 @@ def _follow(
 ) -> _Path:
     problem = setting.problem
     fit = setting.cycles(setting.start(), progress)
-    progress.checkpoint.track((fit,))
     values: list[Tensor] = []
     points: list[Tensor] = []
     has_converged = False
@@ -266,7 +264,7 @@ def _follow(
             values.append(torch.full_like(problem.observations.values[:, 0], -math.inf))
             break
         values.append(
-            progress.checkpoint.value(partial(cross_validated, setting, fit, penalty, progress))
+            progress.checkpoint.once(partial(cross_validated, setting, fit, penalty, progress))
         )
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]

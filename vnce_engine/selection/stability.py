@@ -17,7 +17,7 @@ equation (8).
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -109,14 +109,11 @@ def choose_by_stability(
     most_edges = _OVERSHOOT * rule.most_edges(num_pairs)
     for position, rows in enumerate(_halves(setting.problem.num_rows, rule, setting)):
         progress.enter_part(position / rule.num_subsamples, (position + 1) / rule.num_subsamples)
-        try:
-            varies = _varying(setting.problem.observations, rows)
-            sample = _subsample(setting, rows, varies)
-            graphs = partial(_graphs, setting, sample, strengths, most_edges, progress)
-            told = progress.checkpoint.value(partial(_told, graphs))
-            paths.append(_Path(_graphs_of(told), varies.cpu()))
-        except _FailedSubsampleError as failure:
-            failures[str(failure)] += 1
+        found = _path(setting, rows, strengths, most_edges, progress)
+        if isinstance(found, str):
+            failures[found] += 1
+        else:
+            paths.append(found)
     counted = sum((path.counted for path in paths), torch.zeros(num_columns, num_columns))
     if reason := _reason_against(rule, int(counted.fill_diagonal_(0).max())):
         choice = choose_by_held_out_rows(setting, [(setting.kind, strengths)], progress)
@@ -140,26 +137,22 @@ class _Path:
         return torch.outer(varies, varies)
 
 
-class _FailedSubsampleError(Exception):
-    """A half-sample that has no graph; the message is the cause."""
-
-
-def _told(compute: Callable[[], Tensor]) -> Tensor:
-    """Return the graphs that `compute` returns, or the cause of its failure, uint8 (characters,).
-
-    For the checkpoint, in which a half-sample that failed has its place too.
-    """
-    try:
-        return compute()
-    except _FailedSubsampleError as failure:
-        return torch.tensor(list(str(failure).encode()), dtype=torch.uint8)
-
-
-def _graphs_of(told: Tensor) -> Tensor:
-    """Return the graphs that `_told` was given; raise `_FailedSubsampleError` if it had none."""
-    if told.dtype == torch.uint8:
-        raise _FailedSubsampleError(bytes(told.tolist()).decode())
-    return told
+def _path(
+    setting: Setting[RowSampleT],
+    rows: Tensor,
+    strengths: Sequence[float],
+    most_edges: float,
+    progress: Progress,
+) -> _Path | str:
+    """Return the graphs of a half-sample, or why it has none."""
+    varies = _varying(setting.problem.observations, rows)
+    if isinstance(varies, str):
+        return varies
+    sample = _subsample(setting, rows, varies)
+    graphs = progress.checkpoint.once(
+        partial(_graphs, setting, sample, strengths, most_edges, progress)
+    )
+    return graphs if isinstance(graphs, str) else _Path(graphs.to_dense(), varies.cpu())
 
 
 def _halves(num_rows: int, rule: StabilityRule, setting: Setting[RowSampleT]) -> Iterator[Tensor]:
@@ -173,20 +166,20 @@ def _halves(num_rows: int, rule: StabilityRule, setting: Setting[RowSampleT]) ->
         yield order[half : 2 * half]
 
 
-def _varying(observations: Observations, rows: Tensor) -> Tensor:
+def _varying(observations: Observations, rows: Tensor) -> Tensor | str:
     """Return bool (d,): the columns with two different observed values in these rows.
 
-    Raises `_FailedSubsampleError` if there are no two of them, or if a column has hardly a cell:
-    not even draws in its place would be a column then.
+    Or what is wrong if there are no two of them, or if a column has hardly a cell: not even draws
+    in its place would be a column then.
     """
     values, observed = observations.values[rows], observations.observed[rows]
     lowest = torch.where(observed, values, torch.inf).min(dim=0).values
     highest = torch.where(observed, values, -torch.inf).max(dim=0).values
     if observed.sum(dim=0).min() < 2:
-        raise _FailedSubsampleError("a column with fewer than two observed values")
+        return "a column with fewer than two observed values"
     varies = lowest < highest
     if varies.sum() < 2:
-        raise _FailedSubsampleError("no two columns with two different observed values")
+        return "no two columns with two different observed values"
     return varies
 
 
@@ -217,21 +210,24 @@ def _graphs(
     strengths: Sequence[float],
     most_edges: float,
     progress: Progress,
-) -> Tensor:
-    """Return bool (s, d, d): a graph for each strength, strong to weak, to the first too large."""
+) -> Tensor | str:
+    """Return sparse bool (s, d, d): a graph for each strength, strong to weak.
+
+    To the first that is too large; or why there are none.
+    """
     cycles = setting.cycles(setting.start(), progress)
     graphs: list[Tensor] = []
     for strength in strengths:
         penalty = setting.penalty(strength, sample.num_rows)
         status = cycles.run(sample, penalty, setting.constraints(), _TOLERANCE, _MAX_CYCLES)
         if status is FitStatus.NON_FINITE:
-            raise _FailedSubsampleError("the objective was infinite or undefined")
+            return "the objective was infinite or undefined"
         if status is FitStatus.MAX_ITERATIONS:
-            raise _FailedSubsampleError(f"not settled after {_MAX_CYCLES} cycles")
+            return f"not settled after {_MAX_CYCLES} cycles"
         graphs.append(graph_of(cycles.augmented))
         if num_edges(cycles.augmented) > most_edges:
             break
-    return torch.stack(graphs)
+    return torch.stack(graphs).cpu().to_sparse()
 
 
 def _stable(

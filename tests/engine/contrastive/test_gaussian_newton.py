@@ -17,9 +17,8 @@ from vnce_engine.distributions.gaussian import Gaussian
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind
-from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus, FitStep
+from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
 
@@ -241,38 +240,3 @@ def test_a_chain_is_found_and_fitted_without_a_penalty(choices: dict[str, Any]) 
     error = (1 - 0.45**2) / np.sqrt(0.81 * len(X))
     assert (np.abs(found - 0.45) < 5 * error).all()
     assert (model.stability_ is not None) == (choices["selection"] == "stability")
-
-
-def interrupted(X: FloatArray, at_step: int, choices: dict[str, Any]) -> tuple[bool, bytes]:
-    """Return whether a fit was cancelled at a step, and the checkpoint that it had then."""
-    stored: list[bytes] = []
-
-    def on_step(step: FitStep) -> bool:
-        assert step.checkpoint is not None
-        stored.append(step.checkpoint.dump())
-        return len(stored) > at_step
-
-    status = GaussianVNCE(random_state=1, **choices).fit(X, on_step=on_step).status_
-    return status is FitStatus.CANCELLED, stored[-1]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "choices",
-    [{"penalty": 0.5}, {}, {"penalty_kind": "l1", "selection": "ebic"}],
-    ids=["fixed", "held-out", "ebic"],
-)
-def test_an_interrupted_fit_goes_on_to_the_end_that_it_would_have_had(
-    choices: dict[str, Any],
-) -> None:
-    X = chain_table(120, fraction=0.2)
-    steps: list[FitStep] = []
-    whole = GaussianVNCE(random_state=1, **choices).fit(X, on_step=lambda s: steps.append(s))
-    for at_step in np.linspace(0, len(steps) - 1, 4, dtype=int):
-        was_cancelled, stored = interrupted(X, int(at_step), choices)
-        assert was_cancelled
-        resumed = GaussianVNCE(random_state=1, **choices).fit(X, checkpoint=Checkpoint.load(stored))
-        assert resumed.penalty_path_ == whole.penalty_path_
-        # The rounds of the final fit go on within their tolerances, and the noise of the second
-        # moves with the first's estimate.
-        np.testing.assert_allclose(resumed.precision_, whole.precision_, rtol=0, atol=3e-3)

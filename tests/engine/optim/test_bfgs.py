@@ -46,26 +46,3 @@ def test_what_the_callback_raises_ends_the_search_at_once():
     with pytest.raises(FitCancelledError):
         bfgs.minimise(rosenbrock, START, max_iterations=100, on_iteration=on_iteration)
     assert len(losses) == 3
-
-
-def test_a_search_that_is_given_earlier_evaluations_ends_at_the_same_bits():
-    kept = []
-
-    def keep(compute):
-        kept.append(compute())
-        return kept[-1]
-
-    whole = bfgs.minimise(rosenbrock, START, max_iterations=20, keep=keep)
-    half = len(kept) // 2
-    earlier, computed = iter(kept[:half]), []
-
-    def take(compute):
-        if (known := next(earlier, None)) is not None:
-            return known
-        computed.append(compute())
-        return computed[-1]
-
-    resumed = bfgs.minimise(rosenbrock, START, max_iterations=20, keep=take)
-
-    assert torch.equal(resumed.parameters, whole.parameters)
-    assert len(computed) == len(kept) - half

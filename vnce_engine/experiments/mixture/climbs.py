@@ -39,7 +39,6 @@ def climb_together(
     starts: Tensor,
     max_iterations: int,
     on_iteration: OnIteration,
-    checkpoint: Checkpoint,
 ) -> Climb:
     """Raise the method's objective of one sample, x (1, n), in all parameters by BFGS.
 
@@ -56,7 +55,6 @@ def climb_together(
         starts[:, list(method.places)],
         max_iterations,
         record,
-        checkpoint.value,
     )
     return Climb(found.parameters, found.values, _path(recorded, found.values))
 
@@ -74,12 +72,13 @@ def climb_by_exact_em(
     After an E-step the bound is tight, so that the values are J_NCE's and never fall. Each M-step
     goes all the way up. Source: Rhodes and Gutmann (2019), Corollary 1.
     """
-    em = _ExactEm(density, data, starts)
-    end_step = checkpoint.begin_loop(em)
+    stage = checkpoint.stage()
+    reached, recorded = (starts, ()) if stage.saved is None else stage.saved
+    em = _ExactEm(density, data, reached, recorded)
     while em.num_steps < max_iterations and not em.is_over:
         # A step on a long column takes long: a caller hears of its iterations too.
-        em.step(lambda _: on_iteration(em.values), checkpoint)
-        end_step()
+        em.step(lambda _: on_iteration(em.values))
+        stage.save((em.parameters.clone(), tuple(em.recorded)))
         on_iteration(em.values)
     return Climb(em.parameters, em.values, _path(em.recorded, em.values))
 
@@ -87,11 +86,13 @@ def climb_by_exact_em(
 class _ExactEm:
     """The state between steps: where each start has come to, and which still move."""
 
-    def __init__(self, density: Density, data: MixtureData, starts: Tensor) -> None:
+    def __init__(
+        self, density: Density, data: MixtureData, starts: Tensor, recorded: Sequence[Tensor]
+    ) -> None:
         self._density, self._data = density, data
         self.parameters = starts.clone()
         self.values = objectives.nce(density, starts, data, data.nu)
-        self.recorded: list[Tensor] = []
+        self.recorded = list(recorded)
         self._moving = torch.arange(len(starts))
 
     @property
@@ -104,7 +105,7 @@ class _ExactEm:
         """Whether no start moves any more."""
         return not len(self._moving)
 
-    def step(self, on_iteration: OnIteration, checkpoint: Checkpoint) -> None:
+    def step(self, on_iteration: OnIteration) -> None:
         """Take an E-step and an M-step from all starts that still move."""
         moving = self._moving
         log_q = log_posterior(self._density(self.parameters[moving], self._data.x))  # (2, a, n)
@@ -112,22 +113,12 @@ class _ExactEm:
         def objective(trial: Tensor, rows: Tensor) -> Tensor:
             return objectives.vnce(self._density, trial, log_q[:, rows], self._data, self._data.nu)
 
-        raised = maximise(
-            objective, self.parameters[moving], on_iteration=on_iteration, keep=checkpoint.value
-        ).parameters
+        raised = maximise(objective, self.parameters[moving], on_iteration=on_iteration).parameters
         reached = objectives.nce(self._density, raised, self._data, self._data.nu)
         gain = reached - self.values[moving]
         self.parameters[moving], self.values[moving] = raised, reached
         self.recorded.append(self.values.clone())
         self._moving = moving[gain > _EM_TOLERANCE]
-
-    def state(self) -> list[Tensor]:
-        """Return all that later steps depend on."""
-        return [self.parameters, self.values, self._moving, *self.recorded]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self.parameters, self.values, self._moving, *self.recorded = state
 
 
 def joined(climbs: Sequence[Climb]) -> Climb:

@@ -6,6 +6,7 @@ Source: Rhodes and Gutmann (2019), Section 4.2.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -93,7 +94,7 @@ def fit_mixture(
     The noise is N(0, s²), s the root mean square of x times `noise_scale`. Of the starts the one
     whose objective ends highest is kept. With `checkpoint=Checkpoint.load(stored)`, `stored` a
     step's `step.checkpoint.dump()` of an interrupted fit of the same x, options and seed, it goes
-    on from there, to the same last bit.
+    on from there.
 
     Raises `ValueError` for x that does not fit or another fit's checkpoint, and `FitCancelledError`
     where `on_step`, called after every iteration, returns True.
@@ -163,43 +164,27 @@ def _climb(
     """Climb from all starts, as many at a time as memory is meant for."""
     size = max(1, _VALUES_AT_A_TIME // (data.x.shape[1] + data.y.shape[1]))
     groups = starts.split(size)
-    done = _Done([])
+    done: list[Climb] = []
     num_iterations = 0
 
     def on_iteration(values: Tensor) -> None:
         nonlocal num_iterations
         num_iterations += 1
         within = num_iterations / (num_iterations + _USUAL_ITERATIONS)
-        fraction = (len(done.climbs) + within) / len(groups)
+        fraction = (len(done) + within) / len(groups)
         best = _or_none(_objective(float(values.max()), options))
         step = FitStep("fit", fraction, num_iterations, best, checkpoint)
         if on_step is not None and on_step(step):
             raise FitCancelledError
 
-    end_group = checkpoint.begin_loop(done)
-    while len(done.climbs) < len(groups):
+    def climb(group: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        found = _climb_group(data, group, options, on_iteration, checkpoint)
+        return found.parameters, found.values, found.paths
+
+    for group in groups:
         num_iterations = 0
-        group = groups[len(done.climbs)]
-        done.climbs.append(_climb_group(data, group, options, on_iteration, checkpoint))
-        end_group()
-    return climbs.joined(done.climbs)
-
-
-@dataclass(frozen=True)
-class _Done:
-    """The climbs of the groups of starts that are done."""
-
-    climbs: list[Climb]
-
-    def state(self) -> list[Tensor]:
-        """Return their parts in a row."""
-        return [
-            part for climb in self.climbs for part in (climb.parameters, climb.values, climb.paths)
-        ]
-
-    def restore(self, state: list[Tensor]) -> None:
-        """Have what `state` returned."""
-        self.climbs[:] = [Climb(*state[i : i + 3]) for i in range(0, len(state), 3)]
+        done.append(Climb(*checkpoint.once(partial(climb, group))))
+    return climbs.joined(done)
 
 
 def _climb_group(
@@ -218,7 +203,7 @@ def _climb_group(
         return climbs.climb_by_exact_em(density, data, own, limit, on_iteration, checkpoint)
     method = (UNNORMALISED if is_free else NORMALISED)[options.estimator.upper()]
     limit = options.max_iterations or _BFGS_ITERATIONS
-    climb = climbs.climb_together(method, data, starts, limit, on_iteration, checkpoint)
+    climb = climbs.climb_together(method, data, starts, limit, on_iteration)
     own = climb.parameters[:, :1]
     if is_free:
         own = torch.cat([own, log_partition(method, climb.parameters).unsqueeze(1)], dim=1)
