@@ -122,7 +122,7 @@ def undisturbed(session_stack: Stack, long_fit: Json) -> Json:
 
 @pytest.fixture(scope="session")
 def long_chains(session_stack: Stack, long_fit: Json) -> Json:
-    """Return a job of some seconds in thousands of steps, which goes on to the last bit."""
+    """Return a job of some seconds in thousands of steps, after each of which it can go on."""
     estimator = {"kind": "contrastive-divergence", "max_iter": 250}
     return {**long_fit, "estimator": estimator}
 

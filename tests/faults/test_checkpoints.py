@@ -17,8 +17,8 @@ TOLERANCE = 3e-3
 
 @pytest.fixture
 def long_choice(long_fit: Any) -> dict[str, Any]:
-    """Return a job that chooses its penalty, and then fits, for some ten seconds."""
-    estimator = {"kind": "vnce", "noise_ratio": 20, "tol": TOLERANCE}
+    """Return a job that chooses its linear term, and then fits, for some seconds."""
+    estimator = {"kind": "vnce", "penalty": 1.0, "noise_ratio": 20, "tol": TOLERANCE}
     return {**long_fit, "estimator": estimator}
 
 
@@ -50,7 +50,6 @@ def test_a_killed_workers_fit_goes_on_from_its_checkpoint(stack: Stack, long_cho
 
     resumed = stack.client.result(job_id)
     assert resumed["timing"]["resumed"] is True
-    assert resumed["penalty"] == whole["penalty"]
     assert resumed["linear"]["choice"] == whole["linear"]["choice"]
     K, expected = (np.array(result["precision"]) for result in (resumed, whole))
     scale = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()))

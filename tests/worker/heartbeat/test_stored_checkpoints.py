@@ -32,14 +32,14 @@ def test_what_the_fit_has_done_is_stored_for_a_later_attempt_and_removed_once_th
     checkpoint = Checkpoint()
     with make_keeper(checkpoint_seconds=0.01) as keeper:
         for number in (1.0, 2.0):
-            checkpoint.value(partial(torch.tensor, number))
+            checkpoint.once(partial(torch.tensor, number))
             time.sleep(0.02)
             keeper.report(replace(step(0.25), checkpoint=checkpoint))
             wait_for(lambda: stored() == checkpoint.dump())
     found = stored()
     assert found is not None
     resumed = Checkpoint.load(found)
-    assert [float(resumed.value(lambda: torch.zeros(()))) for _ in range(3)] == [1.0, 2.0, 0.0]
+    assert [float(resumed.once(lambda: torch.zeros(()))) for _ in range(3)] == [1.0, 2.0, 0.0]
     with database.transaction() as session:
         assert checkpoints.load(session, claim.job_id, "another version") is None
         checkpoints.remove_ended(session)
@@ -61,7 +61,7 @@ def test_a_fit_that_is_handed_over_stores_its_last_step_though_no_checkpoint_is_
     with make_keeper(checkpoint_seconds=3600, **hooks) as keeper:
         is_to_stop = False
         while not is_to_stop:
-            checkpoint.value(lambda: torch.zeros(3))
+            checkpoint.once(lambda: torch.zeros(3))
             time.sleep(0.005)
             is_to_stop = keeper.report(replace(step(0.25), checkpoint=checkpoint))
     with database.snapshot() as session:
@@ -81,7 +81,7 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
     with make_keeper(is_shutting_down=lambda: True) as keeper:
         wait_for(lambda: keeper.report(replace(step(0.25), checkpoint=checkpoint)))
         small = checkpoint.dump()
-        checkpoint.value(lambda: torch.zeros(10_000))
+        checkpoint.once(lambda: torch.zeros(10_000))
         keeper.report(replace(step(0.5), checkpoint=checkpoint))
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) == small
@@ -96,7 +96,7 @@ def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
     clock = SimpleNamespace(monotonic=lambda: seconds)
     monkeypatch.setattr("worker.heartbeat.time", clock)
     checkpoint = Checkpoint()
-    checkpoint.value(lambda: torch.zeros(10_000))
+    checkpoint.once(lambda: torch.zeros(10_000))
     made_at: list[float] = []
     dump = checkpoint.dump
 

@@ -6,7 +6,6 @@ from io import BytesIO
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from pyarrow import parquet
 
 from service.datasets.readers.cells import CELL_SCHEMA
@@ -345,7 +344,7 @@ def test_a_checkpoint_of_another_fit_is_not_used(
 ) -> None:
     others = Checkpoint()
     others.begin_fit("another table")
-    others.value(lambda: torch.zeros(1))
+    others.once(lambda: 1.0)
     checkpoint = Checkpoint.load(others.dump())
     again = estimate(replace(make_request(ground_truth=RING), checkpoint=checkpoint), ignore)
     assert not again.document.timing.resumed
