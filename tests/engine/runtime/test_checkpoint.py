@@ -57,6 +57,7 @@ def table() -> np.ndarray:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_fit_that_goes_on_from_any_save_ends_within_the_tolerance(
     name: str, table: np.ndarray
@@ -76,6 +77,7 @@ def test_a_fit_that_goes_on_from_any_save_ends_within_the_tolerance(
             np.testing.assert_array_equal(resumed.stability_.inclusion, whole.stability_.inclusion)
 
 
+@pytest.mark.slow
 def test_choices_that_go_on_from_any_save_come_out_about_the_same(table: np.ndarray) -> None:
     def fit(checkpoint: Checkpoint) -> TruncatedGaussianVNCE:
         estimator = TruncatedGaussianVNCE(penalties=(1.0, 0.3, 0.1), random_state=1)
@@ -96,6 +98,7 @@ def stop_at_the_fifth(steps: list[FitStep], step: FitStep) -> bool:
     return len(steps) == 5
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_interrupted_again_and_again_ends_too(table: np.ndarray) -> None:
     def fit(checkpoint: Checkpoint, **how: Any) -> TruncatedGaussianVNCE:
         estimator = TruncatedGaussianVNCE(penalty=0.5, linear="zero", random_state=1)
