@@ -13,34 +13,10 @@ from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
 from service.results.vocabulary import EdgeScore
-from vnce_engine import (
-    GaussianEM,
-    GaussianNCE,
-    GaussianScoreMatching,
-    GaussianVNCE,
-    TruncatedGaussianCD,
-    TruncatedGaussianMLE,
-    TruncatedGaussianNCE,
-    TruncatedGaussianPseudoLikelihood,
-    TruncatedGaussianScoreMatching,
-    TruncatedGaussianVNCE,
-)
+from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.exports.roc import adjacency, roc_curves
 from worker.artefacts.ground_truth import Pair
-
-Estimator = (
-    GaussianNCE
-    | GaussianVNCE
-    | TruncatedGaussianVNCE
-    | TruncatedGaussianNCE
-    | TruncatedGaussianMLE
-    | TruncatedGaussianCD
-    | TruncatedGaussianPseudoLikelihood
-    | TruncatedGaussianScoreMatching
-    | GaussianEM
-    | GaussianScoreMatching
-)
 
 NO_PARTIAL_CORRELATIONS = (
     "K is not positive definite: there is no parent Gaussian, so there are no partial correlations"
@@ -53,7 +29,7 @@ class FittedNetwork:
 
     spec: EstimationSpec
     dataset_name: str
-    estimator: Estimator
+    estimator: NetworkEstimator
     # The data (n, d), NaN where no number is known, and the same with every gap filled.
     X: NDArray[np.float64]
     completed: NDArray[np.float64]
@@ -68,7 +44,7 @@ class FittedNetwork:
         cls,
         spec: EstimationSpec,
         dataset_name: str,
-        estimator: Estimator,
+        estimator: NetworkEstimator,
         table: pa.Table,
         truth: frozenset[Pair] | None,
     ) -> Self:

@@ -7,6 +7,7 @@ import numpy as np
 from service.jobs.specs.base import planned
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
+from vnce_engine.estimators.base import NetworkEstimator
 from worker.artefacts.exports.graph import graph_artefacts
 from worker.artefacts.exports.objective import objective_artefact
 from worker.artefacts.exports.roc import roc_artefacts
@@ -20,7 +21,7 @@ from worker.artefacts.figures.heatmap import heatmap_svg
 from worker.artefacts.figures.network import network_svg
 from worker.artefacts.figures.objective import objective_svg
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
-from worker.artefacts.fitted import Estimator, FittedNetwork
+from worker.artefacts.fitted import FittedNetwork
 
 Maker = Callable[[FittedNetwork], Iterable[Artefact]]
 
@@ -114,6 +115,6 @@ def _picture(name: str, svg: bytes) -> Artefact:
     return Artefact(f"figures/{name}.svg", MediaType.SVG, svg)
 
 
-def _about_objective(estimator: Estimator) -> str:
+def _about_objective(estimator: NetworkEstimator) -> str:
     ending = f"{estimator.status_} after {estimator.n_iter_} iterations"
     return f"{ending}; new noise at each break" if estimator.noise_starts_ else ending

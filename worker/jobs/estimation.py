@@ -18,9 +18,10 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import DatasetIdentity
+from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
-from worker.artefacts.fitted import Estimator, FittedNetwork
+from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
 from worker.artefacts.network_files import MAKERS
 from worker.jobs.builders import build_estimator
@@ -149,7 +150,7 @@ def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
 
 def _fit(
     request: EstimationRequest, table: pa.Table, on_step: OnStep, checkpoint: Checkpoint
-) -> Estimator:
+) -> NetworkEstimator:
     def on_fit_step(step: FitStep) -> bool | None:
         fraction = PREPARED + (FITTED - PREPARED) * step.fraction
         return on_step(replace(step, fraction=fraction))
@@ -176,7 +177,7 @@ def _fit(
 
 
 def _suspects(
-    request: EstimationRequest, estimator: Estimator
+    request: EstimationRequest, estimator: NetworkEstimator
 ) -> list[DatasetWarning | FitWarning]:
     """Return what is odd about the variables used that can make an objective run away."""
     used = set(planned(request.spec.variables))
@@ -195,7 +196,7 @@ def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
 
 
 def _non_finite(
-    estimator: Estimator, suspects: Sequence[DatasetWarning | FitWarning]
+    estimator: NetworkEstimator, suspects: Sequence[DatasetWarning | FitWarning]
 ) -> JobFailedError:
     finite = [value for value in estimator.objective_path_ if math.isfinite(value)]
     last = f"its last finite value was {finite[-1]:.6g}" if finite else "it never was finite"

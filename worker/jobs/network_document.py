@@ -42,11 +42,12 @@ from service.results.schemas import (
     TimingRead,
 )
 from service.results.vocabulary import FitStatus
+from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.result import LinearEvidence as EngineEvidence
 from vnce_engine.inference.result import Stability
 from worker.artefacts.exports.graph import left_out_warnings
 from worker.artefacts.exports.roc import score_documents
-from worker.artefacts.fitted import Estimator, FittedNetwork
+from worker.artefacts.fitted import FittedNetwork
 from worker.jobs.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."
@@ -171,7 +172,7 @@ def _penalty(fitted: FittedNetwork) -> PenaltyRead | None:
 
 
 def _penalty_read(
-    estimator: Estimator,
+    estimator: NetworkEstimator,
     kind: PenaltyKind,
     requested: PenaltyChoice | LassoChoice | float | None,
 ) -> PenaltyRead:
@@ -224,7 +225,7 @@ def _counted(stability: Stability, names: Sequence[str]) -> dict[str, int]:
     }
 
 
-def _convergence(estimator: Estimator) -> ConvergenceRead:
+def _convergence(estimator: NetworkEstimator) -> ConvergenceRead:
     path, changes = estimator.objective_path_, estimator.column_change_
     return ConvergenceRead(
         status=FitStatus(estimator.status_),
@@ -237,7 +238,7 @@ def _convergence(estimator: Estimator) -> ConvergenceRead:
     )
 
 
-def _diagnostics(estimator: Estimator) -> DiagnosticsRead:
+def _diagnostics(estimator: NetworkEstimator) -> DiagnosticsRead:
     diagnostics = estimator.diagnostics_
     return DiagnosticsRead(
         is_positive_definite=diagnostics.is_positive_definite,
@@ -291,7 +292,7 @@ def _table_and_engine_warnings(
     ]
 
 
-def _engine_warnings(estimator: Estimator) -> list[ResultWarning]:
+def _engine_warnings(estimator: NetworkEstimator) -> list[ResultWarning]:
     return [
         ResultWarning(
             code=warning.code, message=_as_options(warning.message), columns=list(warning.columns)

@@ -1,13 +1,14 @@
 """Specifications become the engine's estimators, every choice of them."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.specs.base import SpecModel
+from service.jobs.specs.estimation import EstimationSpec, EstimatorSpec
+from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianEstimator
-from worker.artefacts.fitted import Estimator
 from worker.jobs.builders import build_estimator
 
 ON_THE_LINE = [
@@ -61,7 +62,7 @@ def spec_of(model: dict[str, Any] | None = None, **estimator: Any) -> Estimation
     )
 
 
-def chosen(estimator: Estimator) -> dict[str, Any]:
+def chosen(estimator: NetworkEstimator) -> dict[str, Any]:
     parameters: dict[str, Any] = estimator.get_params()
     return parameters
 
@@ -74,6 +75,18 @@ def test_every_choice_of_a_contrastive_spec_reaches_the_estimator(choices: dict[
     expected = {**CONTRASTIVE, **COMMON, "column_transform": "cbrt"}
     assert parameters == {**parameters, **expected, "linear": "auto", "penalty": "auto"}
     assert parameters.get("imputation", "zero") == "zero"
+
+
+@pytest.mark.parametrize("of_kind", get_args(get_args(EstimatorSpec)[0]))
+def test_what_a_spec_says_by_default_reaches_its_estimator(of_kind: type[SpecModel]) -> None:
+    kind = of_kind.model_fields["kind"].default
+    model = "gaussian" if kind.startswith("gaussian") else "truncated-gaussian"
+    spec = spec_of({"kind": model}, kind=kind)
+    said = spec.estimator.model_dump(mode="json", exclude={"kind", "n_sweeps"})
+    parameters = chosen(build_estimator(spec))
+    assert said == {name: parameters[name] for name in said}
+    # Words are plain strings, as in Python.
+    assert all(type(parameters[name]) is type(said[name]) for name in said)
 
 
 def test_selection_and_preset_reach_the_estimator() -> None:
