@@ -37,15 +37,6 @@ from service.jobs.vocabulary import (
     Transform,
 )
 
-# The engine's too: with as many parameters as rows, a weaker penalty lets estimates grow for ever.
-WEAKEST_SAFE_PENALTY = {
-    PenaltyKind.AUTO: 0.03,
-    PenaltyKind.ADAPTIVE: 0.03,
-    PenaltyKind.RIDGE: 0.03,
-    PenaltyKind.CENTRED_RIDGE: 0.03,
-    PenaltyKind.L1: 0.001,
-}
-
 # The comparators of model `gaussian`, which estimate no other.
 _ON_THE_LINE = (GaussianEmEstimatorSpec, GaussianScoreMatchingEstimatorSpec)
 
@@ -53,6 +44,14 @@ _ON_THE_LINE = (GaussianEmEstimatorSpec, GaussianScoreMatchingEstimatorSpec)
 def num_parameters(num_variables: int) -> int:
     """Return how many free numbers K, h and c hold."""
     return num_variables * (num_variables + 1) // 2 + num_variables + 1
+
+
+def weakest_safe_penalty(kind: PenaltyKind) -> float:
+    """Return the strength below which estimates would grow for ever: the engine's rule.
+
+    That is so with as many parameters as rows.
+    """
+    return 0.001 if kind is PenaltyKind.L1 else 0.03
 
 
 def least_observed(num_rows: int) -> int:
@@ -169,7 +168,7 @@ def _of_the_penalty(estimator: ContrastiveSpec, width: int, rows: int) -> Iterat
     """Yield the penalty that would let data and noise be told apart with certainty."""
     if num_parameters(width) < rows:
         return
-    weakest = WEAKEST_SAFE_PENALTY[estimator.penalty_kind]
+    weakest = weakest_safe_penalty(estimator.penalty_kind)
     unbounded = (
         f"With {num_parameters(width)} parameters and {rows} rows the estimates would be unbounded"
     )

@@ -1,6 +1,7 @@
 """Closed sets of words that a job's request may use; the worker matches them exhaustively."""
 
 from enum import StrEnum
+from typing import Literal
 
 
 class JobKind(StrEnum):
@@ -98,6 +99,17 @@ class PenaltyKind(StrEnum):
     RIDGE = "ridge"
     CENTRED_RIDGE = "centred-ridge"
     L1 = "l1"
+
+
+# Those of estimators that have nothing to leave it to.
+GivenPenaltyKind = Literal[
+    PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE, PenaltyKind.L1
+]
+PENALTY_SHAPES = (
+    "Shape of the penalty. `adaptive` shrinks weak interactions more than strong ones, `ridge` all "
+    "in proportion, `centred-ridge` towards their mean, `l1` all by the same amount, so that weak "
+    "ones are exactly zero."
+)
 
 
 class Selection(StrEnum):

@@ -31,7 +31,7 @@ def test_weakest_safe_penalty(kind: PenaltyKind) -> None:
     # A kind that is open is the adaptive one where a strength is given.
     given = PenaltyKind.ADAPTIVE if kind is PenaltyKind.AUTO else kind
     weakest = penalty.weakest_safe_strength(penalty.PenaltyKind(given.value))
-    assert pytest.approx(weakest) == compatibility.WEAKEST_SAFE_PENALTY[kind]
+    assert pytest.approx(weakest) == compatibility.weakest_safe_penalty(kind)
 
 
 @pytest.mark.parametrize("width", [2, 3, 20])

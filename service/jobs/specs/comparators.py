@@ -7,7 +7,9 @@ from pydantic import Field
 from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
 from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
+    PENALTY_SHAPES,
     Filling,
+    GivenPenaltyKind,
     LassoChoice,
     LikelihoodMethod,
     PenaltyKind,
@@ -35,14 +37,7 @@ SmoothPenaltyKind = Annotated[
     Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE],
     Field(description="Shape of the penalty. These estimators have no `l1`."),
 ]
-GivenPenaltyKind = Annotated[
-    Literal[PenaltyKind.ADAPTIVE, PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE, PenaltyKind.L1],
-    Field(
-        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
-        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
-        "amount, so that weak ones are exactly zero."
-    ),
-]
+AnyPenaltyKind = Annotated[GivenPenaltyKind, Field(description=PENALTY_SHAPES)]
 Method = Annotated[
     LikelihoodMethod,
     Field(
@@ -114,7 +109,7 @@ class PseudoLikelihoodEstimatorSpec(SpecModel):
     )
     imputation: FillingName = Filling.GIBBS
     penalty: Strength = None
-    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
+    penalty_kind: AnyPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 
@@ -126,7 +121,7 @@ class ScoreMatchingEstimatorSpec(SpecModel):
     imputation: FillingName = Filling.GIBBS
     weight: Weight = ScoreWeight.CAPPED
     penalty: Strength = None
-    penalty_kind: GivenPenaltyKind = PenaltyKind.ADAPTIVE
+    penalty_kind: AnyPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: Tolerance = DEFAULT_TOL
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from service.jobs.specs.base import MaxIter, OfRequestsOnly, SpecModel, Tolerance
 from service.jobs.vocabulary import (
+    PENALTY_SHAPES,
     Imputation,
     NoiseDraws,
     PenaltyChoice,
@@ -68,9 +69,7 @@ class ContrastiveSpec(SpecModel):
     penalty: Penalty = PenaltyChoice.AUTO
     penalty_kind: PenaltyKind = Field(
         PenaltyKind.AUTO,
-        description="Shape of the penalty. `adaptive` shrinks weak interactions more than strong "
-        "ones, `ridge` all in proportion, `centred-ridge` towards their mean, `l1` all by the same "
-        "amount, so that weak ones are exactly zero. `auto` is `adaptive` or, where penalty is "
+        description=f"{PENALTY_SHAPES} `auto` is `adaptive` or, where penalty is "
         "`auto` too and held-out rows prefer it by two standard errors, `centred-ridge`; the "
         "result says which.",
     )
