@@ -1,6 +1,7 @@
 """The noise distribution: a product of univariate truncated normals, fitted column by column."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -9,9 +10,19 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.distributions import truncated_normal
 
 
+class Noise(Protocol):
+    """A distribution of rows (n, d) of which the density of any of their cells is known."""
+
+    def log_prob(self, values: Tensor, observed: Tensor) -> Tensor:
+        """Return the log marginal density (n,) of the cells that are `observed`, bool (n, d)."""
+
+    def sample(self, uniforms: Tensor) -> Tensor:
+        """Map uniforms (n, d), strictly between 0 and 1, to complete rows (n, d)."""
+
+
 @dataclass(frozen=True)
 class ProductTruncatedNormal:
-    """Independent normals truncated to [0, inf), one a column.
+    """Independent normals truncated to [0, inf), one a column; a `Noise`.
 
     `mu` and `sigma`, float64 (d,), are the parameters of the parent normals. The product form
     makes every marginal density known, which noise rows with missing cells need.

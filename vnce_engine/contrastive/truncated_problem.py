@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.noise import Noise, ProductTruncatedNormal
 from vnce_engine.contrastive.prepared import PreparedTable
 from vnce_engine.contrastive.truncated_sample import (
     ContrastiveSample,
@@ -40,7 +40,7 @@ class Problem(PreparedTable[ContrastiveSample]):
 
     marginals: ProductTruncatedNormal
     """Truncated normals with the mean and variance of each column."""
-    noise: ProductTruncatedNormal
+    noise: Noise
     """The marginals, wider or narrower by the noise scale."""
     points: Callable[[int], Tensor]
     """Source of uniforms for further noise; `sample` has taken the first of them."""
@@ -135,7 +135,7 @@ class Problem(PreparedTable[ContrastiveSample]):
 def _sample(
     observations: Observations,
     rows: Tensor,
-    noise: ProductTruncatedNormal,
+    noise: Noise,
     noise_ratio: int,
     points: Callable[[int], Tensor],
     generator: torch.Generator,

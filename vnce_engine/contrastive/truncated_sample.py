@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.noise import Noise
 from vnce_engine.contrastive.objective import (
     CURVATURE_NOISE_RATIO,
     curvature_weights,
@@ -190,7 +190,7 @@ class ContrastiveSample:
 def data_blocks(
     observations: Observations,
     rows: Tensor,
-    noise: ProductTruncatedNormal,
+    noise: Noise,
     num_draws: int,
     generator: torch.Generator,
 ) -> list[Block]:
@@ -219,7 +219,7 @@ def noise_blocks(
     observations: Observations,
     rows: Tensor,
     noise_ratio: int,
-    noise: ProductTruncatedNormal,
+    noise: Noise,
     points: Callable[[int], Tensor],
 ) -> list[Block]:
     """Return blocks of noise rows, `noise_ratio` for each data row, which lends its mask.
