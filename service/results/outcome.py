@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from service.datasets.repository import NewDataset
-from service.results.documents import ResultDocument
 from service.results.edges import Edge
+from service.results.schemas import ResultModel
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class MadeDataset:
 class Outcome:
     """Everything that one finished job leaves."""
 
-    document: ResultDocument
+    document: ResultModel
     edges: list[Edge]
     artefacts: list[Artefact]
     dataset: MadeDataset | None = None
