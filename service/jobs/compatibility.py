@@ -194,7 +194,7 @@ def _of_few_rows(request: EstimationSpec, width: int, rows: int) -> Iterator[Pro
     """Yield that a comparator needs a penalty; whether one is too weak the engine says."""
     estimator, model = request.estimator, request.model
     assert not isinstance(estimator, ContrastiveSpec)
-    has_mean = isinstance(model, GaussianModelSpec) or model.linear is LinearChoice.FREE
+    has_mean = model.linear is LinearChoice.FREE
     if rows >= width + has_mean or estimator.penalty is not None:
         return
     if isinstance(estimator, GaussianEmEstimatorSpec):
@@ -233,7 +233,7 @@ def _of_the_column(
             message="All observed values are the same; leave the variable out.",
             column=column.name,
         )
-    if column.n_negative > 0 and isinstance(request.model, GaussianModelSpec):
+    if column.n_negative > 0 and request.model.may_be_negative:
         if request.model.transform is not Transform.NONE:
             yield ProblemItem(
                 message=f"The transform {request.model.transform} takes no negative values.",

@@ -23,7 +23,6 @@ from service.jobs.specs.contrastive import (
     VnceEstimatorSpec,
 )
 from service.jobs.specs.estimation import EstimationSpec
-from service.jobs.specs.models import TruncatedGaussianModelSpec
 from service.jobs.vocabulary import LinearChoice, Preset
 
 BYTES_PER_NUMBER = 8
@@ -123,7 +122,7 @@ def _decided(request: EstimationSpec) -> dict[str, Any]:
         if is_paper:
             recipe["noise_draws"] = PAPER_NOISE_DRAWS
         parts["estimator"] = estimator.model_copy(update=recipe)
-    is_open = isinstance(model, TruncatedGaussianModelSpec) and model.linear is LinearChoice.AUTO
+    is_open = model.linear is LinearChoice.AUTO
     if is_open and is_paper:
         parts["model"] = model.model_copy(update={"linear": LinearChoice.ZERO})
     return parts

@@ -13,7 +13,7 @@ from service.jobs.specs.comparators import (
 )
 from service.jobs.specs.contrastive import NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec
-from service.jobs.specs.models import GaussianModelSpec, TruncatedGaussianModelSpec
+from service.jobs.specs.models import GaussianModelSpec
 from vnce_engine import (
     GaussianEM,
     GaussianNCE,
@@ -62,14 +62,14 @@ def build_estimator(spec: EstimationSpec) -> NetworkEstimator:
 
 def _choices(spec: EstimationSpec) -> dict[str, Any]:
     """Return what the spec says, by parameter: its names and words are the engine's own."""
-    choices = {
-        "column_transform": spec.model.transform.value,
+    # By JSON a word is a plain string.
+    model = spec.model.model_dump(mode="json", exclude={"kind"})
+    return {
+        # scikit-learn's `transform` is a method.
+        "column_transform": model.pop("transform"),
         "min_observed": spec.min_observed,
         "edge_threshold": spec.edge_threshold,
         "random_state": planned(spec.seed),
-        # By JSON a word is a plain string.
+        **model,
         **spec.estimator.model_dump(mode="json", exclude={"kind"}),
     }
-    if isinstance(spec.model, TruncatedGaussianModelSpec):
-        choices["linear"] = spec.model.linear.value
-    return choices

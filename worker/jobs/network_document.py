@@ -16,7 +16,6 @@ from service.jobs.specs.comparators import (
     ScoreMatchingEstimatorSpec,
 )
 from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec
-from service.jobs.specs.models import TruncatedGaussianModelSpec
 from service.jobs.vocabulary import (
     Filling,
     Imputation,
@@ -135,9 +134,7 @@ def _linear(fitted: FittedNetwork) -> LinearTermRead:
     estimator, model = fitted.estimator, fitted.spec.model
     evidence = estimator.linear_evidence_
     return LinearTermRead(
-        requested=model.linear
-        if isinstance(model, TruncatedGaussianModelSpec)
-        else LinearChoice.FREE,
+        requested=model.linear,
         choice=LinearChoice(estimator.linear_choice_),
         values=estimator.linear_.tolist(),
         evidence=None if evidence is None else _evidence(evidence),

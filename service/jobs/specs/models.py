@@ -1,6 +1,6 @@
 """Models: what is assumed about the data."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -28,6 +28,8 @@ TransformName = Annotated[
 class TruncatedGaussianModelSpec(SpecModel):
     """exp(-x'Kx/2 + h'x - c) on the non-negative orthant."""
 
+    may_be_negative: ClassVar[bool] = False
+
     kind: Literal["truncated-gaussian"] = Field(
         "truncated-gaussian", description="The model's kind."
     )
@@ -38,8 +40,15 @@ class TruncatedGaussianModelSpec(SpecModel):
 class GaussianModelSpec(SpecModel):
     """A Gaussian on all of the line in every column; its K is the inverse covariance."""
 
+    may_be_negative: ClassVar[bool] = True
+
     kind: Literal["gaussian"] = Field("gaussian", description="The model's kind.")
     transform: TransformName = Transform.NONE
+
+    @property
+    def linear(self) -> LinearChoice:
+        """Its mean, and with it h, is estimated."""
+        return LinearChoice.FREE
 
 
 def _is_of_a_known_kind(model: Any) -> Any:
