@@ -1,6 +1,6 @@
 """The lease that one worker holds on a running job.
 
-Every step is a single conditional UPDATE, judged by the database's clock and a token that only
+Every step is a conditional UPDATE, judged by the database's clock and a token that only
 the holder knows. Whoever has lost the token changes nothing: a late finish, a late heartbeat and
 a second claim all find no row. Attempts are counted at the claim, so that a job which kills its
 worker runs out of them.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, null, true, update
+from sqlalchemy import ColumnElement, Row, Update, and_, null, true, update
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
@@ -82,30 +82,12 @@ def claim(
     has_slot = true() if most_running is None else tenant_slots.is_free(most_running)
     if most_running is not None:
         tenant_slots.lock(session, job_id)
-    taken = session.execute(
-        _update(_is_to_be_run(job_id), job_parts.waits() | has_run_out(), has_slot)
-        .values(
-            state=JobState.RUNNING,
-            send_after=None,
-            attempt=JobRecord.attempt + 1,
-            started_at=now(),
-            lease_token=token,
-            lease_expires_at=now() + lease_seconds,
-            heartbeat_at=now(),
-            progress=null(),
-            progress_at=None,
-        )
-        .returning(
-            JobRecord.attempt,
-            JobRecord.max_attempts,
-            JobRecord.kind,
-            JobRecord.spec,
-            JobRecord.is_split,
-            JobRecord.ground_truth,
-            JobRecord.request_id,
-            JobRecord.tenant,
-        )
-    ).one_or_none()
+    is_mine = _is_to_be_run(job_id) & has_slot
+    taken = _take(session, is_mine & job_parts.waits(), token, lease_seconds)
+    if taken is None:
+        taken = _take(session, is_mine & has_run_out(), token, lease_seconds)
+        if taken is not None:  # the reaper will not find it
+            job_counts.lost(session, "requeued", 1)
     if taken is None:
         if most_running is not None:
             outbox.delay(session, _is_to_be_run(job_id) & job_parts.waits())
@@ -195,6 +177,36 @@ def requeue(session: Session, job_id: str, token: str, *, attempt_counts: bool) 
 def has_run_out() -> ColumnElement[bool]:
     """Return the condition that a job's worker has not renewed its lease in time."""
     return (JobRecord.state == JobState.RUNNING) & (JobRecord.lease_expires_at < now())
+
+
+def _take(
+    session: Session, which: ColumnElement[bool], token: str, lease_seconds: float
+) -> Row[Any] | None:
+    """Begin an attempt at the job if it is `which`; return what a claim hands over, else None."""
+    return session.execute(
+        _update(which)
+        .values(
+            state=JobState.RUNNING,
+            send_after=None,
+            attempt=JobRecord.attempt + 1,
+            started_at=now(),
+            lease_token=token,
+            lease_expires_at=now() + lease_seconds,
+            heartbeat_at=now(),
+            progress=null(),
+            progress_at=None,
+        )
+        .returning(
+            JobRecord.attempt,
+            JobRecord.max_attempts,
+            JobRecord.kind,
+            JobRecord.spec,
+            JobRecord.is_split,
+            JobRecord.ground_truth,
+            JobRecord.request_id,
+            JobRecord.tenant,
+        )
+    ).one_or_none()
 
 
 def _end(

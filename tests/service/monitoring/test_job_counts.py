@@ -117,6 +117,15 @@ def test_a_lost_lease_is_counted_by_what_became_of_the_job(
     assert counted(database, FINISHED) == ended
 
 
+def test_a_lease_that_another_worker_takes_over_is_counted_as_lost(database: Database) -> None:
+    job_id = add_job(database, max_attempts=2)
+    with database.transaction() as session:
+        leases.claim(session, job_id, lease_seconds=-1)
+        assert leases.claim(session, job_id, lease_seconds=30) is not None
+        reaping.requeue_expired(session)
+    assert counted(database, Counter.LEASES_LOST) == {("requeued",): 1.0}
+
+
 def test_parts_are_counted_as_jobs_and_bear_their_parents_request(database: Database) -> None:
     choices = {"experiment": {"name": "mixture-em"}, "scale": "quick", "seed": 1, "tag": None}
     spec = {"kind": "experiment", **choices}
