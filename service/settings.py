@@ -1,10 +1,12 @@
 """What an operator may set, read once at start-up from `VNCE_*` environment variables."""
 
+import math
 import sys
 from enum import StrEnum
 from typing import Self
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 # Fewer bytes of it could be guessed by whoever has a copy of the database.
@@ -120,7 +122,8 @@ class Settings(BaseSettings):
     heartbeat_seconds: float = Field(
         default=1.0,
         gt=0,
-        description="How often a running job renews its lease and hears whether to stop.",
+        description="How often a running job renews its lease and hears whether to stop; less than "
+        "`lease_seconds`.",
     )
     max_attempts: int = Field(default=3, ge=1, description="Claims of a job before it fails.")
     cancel_grace_seconds: float = Field(
@@ -129,6 +132,16 @@ class Settings(BaseSettings):
     reaper_seconds: float = Field(
         default=5.0, gt=0, description="How often expired leases are looked for."
     )
+
+    @field_validator("heartbeat_seconds")
+    @classmethod
+    def _comes_before_the_lease_ends(cls, seconds: float, info: ValidationInfo) -> float:
+        # Jobs would be taken from workers that are well.
+        if seconds >= info.data.get("lease_seconds", math.inf):
+            raise PydanticCustomError(
+                "no_heartbeat_in_time", "Input should be less than VNCE_LEASE_SECONDS"
+            )
+        return seconds
 
     @classmethod
     def from_environment(cls) -> Self:

@@ -65,3 +65,20 @@ def test_a_command_says_which_variables_are_wrong_and_ends(command: list[str]) -
 def test_every_kind_of_broker_url_is_taken(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VNCE_BROKER_URL", f"{scheme}://broker/0")
     assert Settings().broker_url == f"{scheme}://broker/0"
+
+
+@pytest.mark.parametrize("wrong", [{"lease": "1"}, {"lease": "5", "heartbeat": "7"}])
+def test_a_lease_that_ends_before_the_first_heartbeat_is_refused(
+    wrong: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in wrong.items():
+        monkeypatch.setenv(f"VNCE_{name.upper()}_SECONDS", seconds)
+    with pytest.raises(SystemExit) as ended:
+        WorkerSettings.from_environment()
+    told = "VNCE_HEARTBEAT_SECONDS: Input should be less than VNCE_LEASE_SECONDS"
+    assert str(ended.value).splitlines()[1:] == [told]
+
+
+def test_a_lease_may_be_just_longer_than_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VNCE_LEASE_SECONDS", "1.01")
+    assert Settings.from_environment().lease_seconds == 1.01
