@@ -2,6 +2,10 @@
 
 import unicodedata
 
+# Control characters; signs that have no width, or that turn the direction of what follows; halves
+# of surrogate pairs, which no terminal takes; separators of lines and of paragraphs.
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
     """Return "1 cell" or "3 cells"; `plural` is what an s alone does not make."""
@@ -9,10 +13,12 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return a text with its control characters written out, such as `\x1b` for escape.
+    r"""Return a text with what cannot be seen in it written out, such as `\x1b` for escape.
 
-    A terminal takes them for orders, and names and messages come from others.
+    A terminal takes control characters for orders, other such signs let one name look like another,
+    and names and messages come from others.
     """
     return "".join(
-        c.encode("unicode_escape").decode() if unicodedata.category(c) == "Cc" else c for c in text
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSEEN else c
+        for c in text
     )

@@ -2,6 +2,7 @@
 
 import re
 
+from service.http.words import visible
 from worker.cli.options import ESTIMATION, EXPERIMENT, READING, SCORING, SIMULATION
 
 _BY_POINTER = {
@@ -33,8 +34,8 @@ def flag_of(parameter: str) -> str:
 
 
 def in_flags(message: str) -> str:
-    """Return a message of the service with flags in the place of fields in backquotes."""
-    return _FIELD.sub(_flag, message)
+    """Return a message of the service for a terminal, with flags in place of quoted fields."""
+    return _FIELD.sub(_flag, visible(message))
 
 
 def _flag(said: re.Match[str]) -> str:

@@ -143,7 +143,7 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
     for rank, edge in enumerate(edges, start=1):
         cells = [
             str(rank),
-            escape(f"{edge.source} – {edge.target}"),
+            escape(visible(f"{edge.source} – {edge.target}")),
             f"{edge.scaled_interaction:+.3f}",
             f"{edge.precision:+.4g}",
             str(edge.n_pairwise),

@@ -17,3 +17,13 @@ def test_words_without_a_plain_plural_name_theirs() -> None:
 
 def test_control_characters_are_written_out() -> None:
     assert visible("\x1b[2Jünï\tcode\x9b") == "\\x1b[2Jünï\\tcode\\x9b"
+
+
+@pytest.mark.parametrize("code", [0x202E, 0x2066, 0x200B, 0x200D, 0xFEFF, 0x2028, 0x2029, 0xD800])
+def test_what_has_no_width_or_turns_or_breaks_a_line_is_written_out(code: int) -> None:
+    assert visible(f"a{chr(code)}b") == f"a\\u{code:04x}b"
+
+
+def test_letters_of_all_scripts_are_left_as_they_are() -> None:
+    text = "Größe e\u0301 \u05d0\u05d1 \u0645\u0646 温度 \u0939\u093f \N{THERMOMETER}"
+    assert visible(text) == text

@@ -7,7 +7,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from worker.cli.printing import listing, one_a_kind, time_text
+from service.results.edges import Edge
+from worker.cli.printing import edge_table, listing, one_a_kind, time_text
 
 
 @pytest.fixture
@@ -64,3 +65,13 @@ def test_figures_in_a_listing_are_rounded_and_control_characters_shown() -> None
     console.print(listing(("name", "mean"), [("\x1b[1m", 0.12345678901), ("b", 3), ("c", None)]))
     _, _, _, *cells = console.file.getvalue().split()
     assert cells == ["\\x1b[1m", "0.123457", "b", "3", "c"]
+
+
+def test_names_turn_no_text_on_the_terminal() -> None:
+    console = Console(file=StringIO(), width=120)
+    console.print(edge_table([Edge("a\u202e", "b", 0.1, -0.2, -0.2, True, 5)], None, "edges"))
+    for _, line in one_a_kind([remark("outliers", "2 outliers.", "a\u202e")]):
+        console.print(line)
+    shown = console.file.getvalue()
+    assert "\u202e" not in shown
+    assert shown.count("a\\u202e") == 2
