@@ -9,7 +9,7 @@ from service.http.dependencies import DatabaseDep, IdentityDep, SettingsDep
 from service.http.json_route import JsonRoute
 from service.http.openapi_responses import BODY_CODES, Responses, header, problem_responses
 from service.http.pagination import CursorQuery, LimitQuery
-from service.http.problems import ProblemCode
+from service.http.problems import ProblemCode, ProblemError
 from service.http.root_path import address_of
 from service.http.scopes import Scope
 from service.keys import lifecycle
@@ -55,6 +55,12 @@ def create_api_key(
     if Scope.METRICS in body.scopes:
         # It tells of all tenants, which is not for the admin of one to allow.
         identity.require(Scope.METRICS)
+    if settings.key_secret is None:
+        raise ProblemError(
+            ProblemCode.UNAVAILABLE,
+            "API keys need VNCE_KEY_SECRET, which the operator has not set: make one with `openssl "
+            "rand -hex 32` and give the same to every process.",
+        )
     with database.transaction() as session:
         created = lifecycle.create(
             session,

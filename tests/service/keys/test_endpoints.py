@@ -7,9 +7,11 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
+from service.app import create_app
 from service.db.database import Database
 from service.http.scopes import Scope
 from service.keys.records import ApiKeyRecord
+from service.settings import Settings
 
 MakeKey = Callable[..., dict[str, str]]
 
@@ -142,3 +144,11 @@ def test_what_does_not_fit_is_named(
     answer = create(client, admin, **changes)
     assert answer.status_code == 422
     assert [item["pointer"] for item in answer.json()["errors"]] == [pointer]
+
+
+def test_a_service_without_a_secret_to_hash_keys_under_says_what_to_set(settings: Settings) -> None:
+    with TestClient(create_app(settings)) as client:
+        answer = create(client, {})
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "unavailable"
+    assert "VNCE_KEY_SECRET" in answer.json()["detail"]
