@@ -43,4 +43,7 @@ def _flag(said: re.Match[str]) -> str:
     flag = _BY_FIELD.get(field)
     if flag is None:
         return said[0]
-    return flag if value in (None, "true") else f"{flag} {value.strip(_QUOTES)}"
+    if value in (None, "true"):
+        return flag
+    # A list is given with commas between its items.
+    return f"{flag} {value.strip('[]').replace(', ', ',').strip(_QUOTES)}"
