@@ -28,8 +28,13 @@ def fill(
 ) -> Observations:
     """Return a complete table: filled by fixed values or noise, or its complete rows.
 
-    Raises `ValueError` as `complete_rows` does if only they are to be kept.
+    Rows with nothing observed are left out. Raises `ValueError` as `complete_rows` does if only
+    complete rows are to be kept.
     """
+    if imputation is Imputation.DROP:
+        return complete_rows(observations)
+    has_any = observations.observed.any(dim=1)
+    observations = Observations(observations.values[has_any], observations.observed[has_any])
     values, observed = observations.values, observations.observed
     match imputation:
         case Imputation.MEAN:
@@ -39,8 +44,6 @@ def fill(
         case Imputation.NOISE:
             noise = ProductTruncatedNormal.fit(observations)
             filling = noise.sample(open_uniforms((values.shape[0], values.shape[1]), generator))
-        case Imputation.DROP:
-            return complete_rows(observations)
         case _:
             assert_never(imputation)
     return Observations(torch.where(observed, values, filling), torch.ones_like(observed))
@@ -96,13 +99,16 @@ def fit_filled(
     filled = fill(observations, imputation, torch.Generator().manual_seed(seed))
     result = fit(filled)
     num_missing = int((~observations.observed).sum())
+    num_empty_rows = int((~observations.observed.any(dim=1)).sum())
     diagnostics = replace(
         result.diagnostics,
         num_rows=observations.num_rows,
-        num_empty_rows=int((~observations.observed.any(dim=1)).sum()),
+        num_empty_rows=num_empty_rows,
         num_missing=num_missing,
     )
     warnings = result.warnings
+    if imputation is not Imputation.DROP:  # what is left out is not filled
+        num_missing -= num_empty_rows * observations.num_columns
     if num_missing:
         warnings = (not_modelled(imputation, num_missing), *warnings)
     return replace(result, diagnostics=diagnostics, warnings=warnings)

@@ -147,6 +147,24 @@ def test_nce_drops_fills_or_draws_what_is_missing() -> None:
     assert np.isfinite(noise_filled.precision_).all()
 
 
+@pytest.mark.parametrize("imputation", ["mean", "zero", "noise", "drop"])
+def test_nce_fills_no_row_with_nothing_observed(imputation: Any) -> None:
+    X = table()
+    with_empty = np.insert(X, [0, 60], np.nan, axis=0)
+    model, other = (
+        TruncatedGaussianNCE(imputation=imputation, **QUICK).fit(rows) for rows in (X, with_empty)
+    )
+    np.testing.assert_array_equal(other.precision_, model.precision_)
+    assert other.diagnostics_.num_rows == model.diagnostics_.num_rows + 2
+    assert other.diagnostics_.num_missing == model.diagnostics_.num_missing + 2 * X.shape[1]
+
+
+def test_cells_of_rows_with_nothing_observed_are_not_told_to_be_filled() -> None:
+    rows = np.insert(table(fraction=0.0), [0, 60], np.nan, axis=0)
+    warned = {warning.code for warning in TruncatedGaussianNCE(**QUICK).fit(rows).warnings_}
+    assert "missing-cells-not-modelled" not in warned
+
+
 # --- how a fit ends ---
 
 
