@@ -16,6 +16,9 @@ _SAME = 0.9999
 _LEFT = 1 - _SAME**2
 # Rows that a correlation needs to be told from chance.
 _MIN_ROWS = 10
+# Share of its mean square that a column's variance in common rows has at least: what is left after
+# the subtraction has six digits. Of less, as where it is constant, it is rounding.
+_LEAST_VARIANCE = 1e-10
 # Smallest weight, both columns in standard deviations, that makes a column part of a combination.
 _MIN_WEIGHT = 0.01
 
@@ -30,7 +33,7 @@ class Combination(NamedTuple):
 def collinear_pairs(X: FloatArray) -> list[tuple[int, int]]:
     """Return pairs of columns of X (n, d) with |correlation| above .9999, where both are observed.
 
-    Of at least ten such rows.
+    Of at least ten such rows, in which both vary.
     """
     standard = _Standard(X, slice(None))
     width = X.shape[1]
@@ -43,26 +46,38 @@ def collinear_pairs(X: FloatArray) -> list[tuple[int, int]]:
         product += cells.T @ cells
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = first / rows
-        spread = np.sqrt(np.maximum(square / rows - mean**2, 0))
+        variance = square / rows - mean**2
+        spread = np.sqrt(np.maximum(variance, 0))
         correlation = (product / rows - mean * mean.T) / (spread * spread.T)
-    same = (np.abs(correlation) > _SAME) & (rows >= _MIN_ROWS)
+        varies = variance > _LEAST_VARIANCE * square / rows
+    same = (np.abs(correlation) > _SAME) & (rows >= _MIN_ROWS) & varies & varies.T
     return [(int(i), int(j)) for i, j in np.argwhere(np.triu(same, k=1))]
 
 
 def combinations(X: FloatArray) -> list[Combination]:
     """Return columns of X (n, d) that two or more others make up but for 1e-4 of their variance.
 
-    Judged by complete rows; empty where these are fewer than 2 d + 2, of which columns might be
+    Judged by complete rows; empty where fewer than 2 d + 2 of them differ: of those columns might be
     combinations by chance.
     """
     is_complete = np.asarray(~np.isnan(X).any(axis=1))
     width = X.shape[1]
-    if is_complete.sum() < 2 * width + 2:
+    if not _have_different(X, np.flatnonzero(is_complete), 2 * width + 2):
         return []
     correlation = np.zeros((width, width))
     for cells, _ in _Standard(X, is_complete).parts():
         correlation += cells.T @ cells
     return [found for found in _made_up(correlation / is_complete.sum()) if len(found.parts) > 1]
+
+
+def _have_different(X: FloatArray, rows: NDArray[np.intp], least: int) -> bool:
+    """Return whether at least so many of these rows of X differ from each other."""
+    seen: set[bytes] = set()
+    for row in rows:
+        seen.add((X[row] + 0.0).tobytes())  # of -0 and 0, which are equal, one
+        if len(seen) == least:
+            return True
+    return False
 
 
 def _made_up(correlation: FloatArray) -> Iterator[Combination]:

@@ -43,6 +43,24 @@ def test_few_common_rows_are_no_evidence() -> None:
     assert collinear_pairs(X) == []
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_column_that_is_constant_where_another_is_observed_is_no_pair(seed: int) -> None:
+    # What is left of its variance there is rounding, and any correlation may come out.
+    X = np.random.default_rng(seed).gamma(3.0, size=(200, 10))
+    X[:40, 5:] = X[0, 5:]
+    X[40:, :5] = np.nan
+    assert collinear_pairs(X) == []
+
+
+def test_a_pair_is_found_where_the_common_rows_differ_little_beside_others() -> None:
+    X = np.full((200, 2), np.nan)
+    rng = np.random.default_rng(3)
+    X[:50, 0] = 1000 + rng.normal(size=50)
+    X[:50, 1] = 2 * X[:50, 0] - 7
+    X[50:120, 0], X[120:, 1] = rng.normal(0, 1000, size=70), rng.normal(0, 1000, size=80)
+    assert collinear_pairs(X) == [(0, 1)]
+
+
 def test_a_total_is_a_combination_of_its_parts_and_of_nothing_else() -> None:
     X = columns()
     X = with_holes(np.column_stack([X, X[:, 0] + 2 * X[:, 2] + 5]))
@@ -60,6 +78,13 @@ def test_few_complete_rows_are_no_evidence() -> None:
     X = columns(9, 4)
     X[:, 3] = X[:, 0] + X[:, 1]
     assert combinations(X) == []
+
+
+@pytest.mark.parametrize(("num_different", "found"), [(9, False), (10, True)])
+def test_repeated_rows_are_evidence_once(num_different: int, found: bool) -> None:
+    X = columns(num_different, 4)
+    X[:, 3] = X[:, 0] + X[:, 1]
+    assert bool(combinations(np.repeat(X, 7, axis=0))) is found
 
 
 def test_long_tables_are_judged_in_parts() -> None:
