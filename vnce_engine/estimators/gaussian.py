@@ -21,8 +21,6 @@ _FILLINGS = (Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 class _GaussianEstimator(GaussianDensity, ContrastiveEstimator):
     """A Gaussian network, fitted by telling data from Gaussian noise."""
 
-    tol: float = 1e-5
-
     def _mean(self) -> Tensor:
         """Return K⁻¹ h (d,)."""
         return self._result.model.mean()

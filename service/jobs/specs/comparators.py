@@ -72,7 +72,7 @@ class MleEstimatorSpec(SpecModel):
     penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
     max_iter: MaxIter = None
     tol: float = Field(
-        0.25,
+        0.5,
         strict=True,
         gt=0,
         lt=1,
