@@ -106,9 +106,14 @@ def fit_filled(
         num_empty_rows=num_empty_rows,
         num_missing=num_missing,
     )
-    warnings = result.warnings
+    result = replace(result, diagnostics=diagnostics)
     if imputation is not Imputation.DROP:  # what is left out is not filled
         num_missing -= num_empty_rows * observations.num_columns
-    if num_missing:
-        warnings = (not_modelled(imputation, num_missing), *warnings)
-    return replace(result, diagnostics=diagnostics, warnings=warnings)
+    if not num_missing:
+        return result
+    result = replace(result, warnings=(not_modelled(imputation, num_missing), *result.warnings))
+    if imputation is Imputation.DROP:
+        return result
+    # Filled cells would count as observed ones.
+    reason = "missing cells were filled before the fit"
+    return replace(result, uncertainty=None, no_uncertainty=reason)

@@ -26,7 +26,7 @@ from vnce_engine.contrastive.objective import (
 )
 from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
-from vnce_engine.distributions.information import statistics, upper_triangle
+from vnce_engine.distributions.information import statistics, to_slope, upper_triangle
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
@@ -131,6 +131,26 @@ class GaussianSample:
         for means, probability, weight in self.noise_part()._weighted_statistics(augmented):
             total.addmm_(means * (probability.square() * weight), means.mT)
         return total
+
+    def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
+        """Return each kept data row's score with its noise rows' (r, p), in the table's order.
+
+        Summed over rows they are the slope of the terms. `is_kept` is by row of the table.
+        """
+        part = self.select(is_kept)
+        posterior = _Posterior.of(augmented, part.patterns)
+        spread = pad(posterior.covariance, (0, 1, 0, 1))
+        signs, position = part._signs(), is_kept.cumsum(dim=0) - 1
+        total = augmented.new_empty(part.num_rows, *augmented.shape)
+        for rows in part._blocks():
+            pattern = part.pattern[rows]
+            completed = posterior.completed(part.values[rows], pattern)
+            slope = row_terms(part._log_ratios(posterior, completed, rows), self.nu, signs).slope
+            # The slope of a log ratio is -½ E a aᵀ.
+            squares = (completed * slope.unsqueeze(-1)).mT @ completed
+            squares += slope.sum(dim=1)[:, None, None] * spread[pattern]
+            total[position[part.owner[rows]]] = -0.5 * squares
+        return to_slope(total)
 
     def _weighted_statistics(self, augmented: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield T (p, b), the probability of being data (b,) and weights (b,) of rows.

@@ -49,6 +49,12 @@ class RowSample(Sample, Protocol):
     def noise_scores(self, augmented: Tensor) -> Tensor:
         """Return the sum over noise rows of s sᵀ (p, p), s being a row's score."""
 
+    def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
+        """Return each kept row's score with its noise rows' (r, p), `is_kept` by row of the table.
+
+        Scores are slopes of terms in theta; see `information.py`.
+        """
+
     def select(self, is_kept: Tensor) -> Self:
         """Return a sample of some data rows, bool by row of the table, and their noise rows."""
 

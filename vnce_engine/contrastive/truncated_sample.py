@@ -18,7 +18,7 @@ from vnce_engine.contrastive.objective import (
 from vnce_engine.contrastive.posterior import complete, expected_rows
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
 from vnce_engine.data.observations import Observations
-from vnce_engine.distributions.information import statistics
+from vnce_engine.distributions.information import statistics, to_slope
 from vnce_engine.distributions.uniforms import open_uniforms, sobol_stream
 from vnce_engine.optim.row_curvature import RowCurvature
 from vnce_engine.optim.symmetric_products import WeightedSquares, quadratics
@@ -160,6 +160,22 @@ class ContrastiveSample:
                 scores = statistics(block.flat_draws[:, :count]) * probability
                 total.addmm_(scores, scores.mT, alpha=weight)
         return total
+
+    def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
+        """Return each kept data row's score with its noise rows' (r, p), in the table's order.
+
+        Summed over rows they are the slope of the terms. `is_kept` is by row of the table.
+        """
+        position = is_kept.cumsum(dim=0) - 1
+        total = augmented.new_zeros(int(is_kept.sum()), *augmented.shape)
+        for block in self.select(is_kept).blocks:
+            terms = row_terms(block.log_ratios(augmented), self.nu, block.sign)
+            lines = block.by_owner
+            weighted = lines * (-0.5 * terms.slope * block.draw_weight).view(lines.shape[1:])
+            squares = weighted.permute(2, 0, 1) @ lines.permute(2, 1, 0)
+            owner = block.owner[: block.num_owners].long()
+            total.index_add_(0, position[owner], squares)
+        return to_slope(total)
 
     def select(self, is_kept: Tensor) -> "ContrastiveSample":
         """Return a copy of some data rows, bool by row of the table, and their noise rows."""

@@ -26,9 +26,9 @@ def upper_triangle(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
 
 
 def to_slope(gradient: Tensor) -> Tensor:
-    """Return the slope in theta (p,) of a gradient under tr(A B): a pair has two entries."""
-    i, j = upper_triangle(len(gradient), gradient.device)
-    return gradient[i, j] * (2.0 - (i == j).to(gradient.dtype))
+    """Return the slope in theta (..., p) of gradients under tr(A B): a pair has two entries."""
+    i, j = upper_triangle(gradient.shape[-1], gradient.device)
+    return gradient[..., i, j] * (2.0 - (i == j).to(gradient.dtype))
 
 
 def to_matrix(theta: Tensor, size: int) -> Tensor:

@@ -222,6 +222,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             None if result.stability is None else result.stability.inclusion,
             is_positive_definite=result.diagnostics.is_positive_definite,
         )
+        self.no_uncertainty_ = result.no_uncertainty
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)
         self.selection_ = result.selection

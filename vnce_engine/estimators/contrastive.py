@@ -8,7 +8,10 @@ from typing import Literal
 import numpy as np
 
 from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
+from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.inference.result import FitResult
+from vnce_engine.inference.significance import DiscoveryRule, EdgeTests, FdrMethod
 from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
 from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions
 from vnce_engine.runtime.checks import (
@@ -21,6 +24,7 @@ from vnce_engine.runtime.checks import (
     shown,
 )
 from vnce_engine.runtime.device import chosen_device
+from vnce_engine.runtime.reports import FitWarning
 from vnce_engine.selection.choice import Selection
 from vnce_engine.selection.stability import StabilityRule, has_bound
 
@@ -42,6 +46,8 @@ class ContrastiveEstimator(NetworkEstimator):
     n_subsamples: int = 100
     inclusion_threshold: float = 0.75
     max_false_edges: float = 2.0
+    fdr: float = 0.1
+    fdr_method: Literal["benjamini-hochberg", "benjamini-yekutieli"] = "benjamini-hochberg"
     noise_ratio: int = 10
     noise_scale: float = 1.0
     noise_draws: Literal["sobol", "random"] = "sobol"
@@ -68,6 +74,16 @@ class ContrastiveEstimator(NetworkEstimator):
             device=self.device,
         )
 
+    def _present(
+        self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
+    ) -> None:
+        super()._present(result, observations, warnings)
+        if result.uncertainty is None:
+            return
+        rule = DiscoveryRule(self.fdr, FdrMethod(self.fdr_method), self.edge_threshold)
+        tests = EdgeTests.of(result.uncertainty, rule)
+        self.edges_ = [tests.judge(edge) for edge in self.edges_]
+
     def _check_parameters(self) -> None:
         check_choice("penalty_kind", self.penalty_kind, (AUTO, *PenaltyKind))
         check_choice("noise_draws", self.noise_draws, ("sobol", "random"))
@@ -75,6 +91,8 @@ class ContrastiveEstimator(NetworkEstimator):
             check_number("penalty", self.penalty, "'auto', None or a positive number", 0, math.inf)
         check_count("noise_ratio", self.noise_ratio, most=_MOST_NOISE)
         check_number("tol", self.tol, "a number between 0 and 1", 0, 1)
+        check_number("fdr", self.fdr, "a number between 0 and 1", 0, 1)
+        check_choice("fdr_method", self.fdr_method, tuple(FdrMethod))
         check_choice("selection", self.selection, tuple(Selection))
         check_range("ebic_gamma", self.ebic_gamma, 0, 1)
         check_range("inclusion_threshold", self.inclusion_threshold, _SMALLEST_THRESHOLD, 1)

@@ -50,6 +50,8 @@ class GaussianVNCE(_GaussianEstimator):
     n_subsamples : int
     inclusion_threshold : float
     max_false_edges : float
+    fdr : float
+    fdr_method : "benjamini-hochberg" or "benjamini-yekutieli"
         All as they are for `TruncatedGaussianVNCE`.
     noise_ratio : int
         Noise rows a data row, nu. Short tables have more, 6,000 in all.

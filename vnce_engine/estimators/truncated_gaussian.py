@@ -69,6 +69,12 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
     max_false_edges : float
         The strength for "stability" is the weakest whose bound on the expected number of false
         edges is at most this.
+    fdr : float
+        False discovery rate: the expected share of false edges among those whose verdict is that
+        they are present. An edge is so if its q-value is at most this.
+    fdr_method : "benjamini-hochberg" or "benjamini-yekutieli"
+        How q-values are made of p-values: the second holds whatever the tests' dependence, and
+        finds fewer edges.
     noise_ratio : int
         Noise rows a data row, nu; three times as many in the last cycles. Short tables have more,
         6,000 in all.
@@ -92,7 +98,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Observed cells that every column needs; None for 10 or 2 % of the rows that have any, if
         that is more, but not more than half of them.
     edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge.
+        |partial correlation| from which a pair is shown as an edge, `selected`. An edge whose
+        interval lies within this has the verdict that it is absent.
     device : "auto", "cpu" or "cuda"
         Where the fit works: "auto" is CUDA where there is a device. The same numbers are drawn
         everywhere, and results agree to 1e-6; the CPU is the default so that they agree to the bit.
@@ -112,6 +119,11 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Gaussian. Diagonal 1; NaN off it where K is indefinite, which has no parent Gaussian.
     edges_ : list of Edge
         All pairs, the largest |scaled interaction| first; none is selected where K is indefinite.
+        Each has, without the penalty's bias, its partial correlation (`debiased`), standard error,
+        95 % interval (`lower`, `upper`), p- and q-value, and a `verdict`: "present", "absent" or
+        "undecided". See docs/engine.md.
+    no_uncertainty_ : str or None
+        Why they have not, such as a fit that has not converged; None where they have.
     penalty_, penalty_kind_ : float and str, or None
         Strength and shape of the penalty that K was fitted with; None without one, as for a graph
         that "ebic" or "stability" chose.

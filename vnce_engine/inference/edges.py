@@ -19,8 +19,8 @@ def ranked_edges(
 
     Ties keep the order of the columns. An edge is selected if its |partial correlation| is at least
     `threshold`, unless its interaction is exactly zero; of an indefinite K, which has no partial
-    correlations, none is. `inclusion` (d, d) is the share of half-samples with each edge, NaN where
-    it is not known.
+    correlations, none is.
+    `inclusion` (d, d) is the share of half-samples with each edge, NaN where it is not known.
     """
     interaction = scaled_interaction(precision)
     correlation = partial_correlation(interaction, is_positive_definite=is_positive_definite)

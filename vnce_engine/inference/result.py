@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,38 @@ class LinearEvidence:
     """Which of the two fits had settled; where one alone has, it was chosen."""
 
 
+class Verdict(StrEnum):
+    """What a table says about an edge."""
+
+    PRESENT = "present"
+    """The q-value is at most the false discovery rate."""
+    ABSENT = "absent"
+    """Not that, and the whole interval is of partial correlations too small to matter."""
+    UNDECIDED = "undecided"
+    """Neither: the table has too few rows, or observed cells, to tell."""
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Partial correlations without the penalty's bias, and how far they vary over tables."""
+
+    partial_correlation: Tensor
+    """(d, d), symmetric, 1 on the diagonal. A step takes no account of bounds: one may come out
+    beyond -1 or 1 where little is known, and is NaN where a K_ii came out negative."""
+    standard_error: Tensor
+    """(d, d), of the same; 0 on the diagonal."""
+    largest_change: float
+    """Of a partial correlation, from the penalised estimate by the step that took its bias off."""
+
+    def with_columns_reordered(self, order: Tensor) -> "Uncertainty":
+        """Return that of the table whose columns are x[order], int64 (d,)."""
+        return replace(
+            self,
+            partial_correlation=self.partial_correlation[order][:, order],
+            standard_error=self.standard_error[order][:, order],
+        )
+
+
 @dataclass(frozen=True)
 class Edge:
     """One pair of variables, by their positions."""
@@ -92,11 +125,24 @@ class Edge:
     """The same as a correlation, from -1 to 1; NaN where K is not positive definite."""
     selected: bool
     """Whether the interaction is not zero and |partial correlation| reaches the threshold: a rule
-    for display, not a test. No pair of an indefinite K is."""
+    for display, not a test; `verdict` is one. No pair of an indefinite K is."""
     n_pairwise: int
     """Rows in which both variables were observed."""
     inclusion: float | None = None
     """Share of half-samples whose graph has the edge; None where none were drawn."""
+    debiased: float | None = None
+    """The partial correlation without the penalty's bias, at the price of a larger spread. None,
+    as all that follows, where it is not known."""
+    standard_error: float | None = None
+    """Of `debiased`, over tables of as many rows with as many missing cells."""
+    lower: float | None = None
+    upper: float | None = None
+    """Ends of the 95 % confidence interval."""
+    p_value: float | None = None
+    """Two-sided, of the hypothesis that the partial correlation is zero."""
+    q_value: float | None = None
+    """The smallest false discovery rate at which the pair is among the edges found."""
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +203,10 @@ class FitResult:
     """What half-samples say; None where none were drawn."""
     objective_name: str = "objective per row"
     """What `objective_path` has, in a few words, for an axis."""
+    uncertainty: Uncertainty | None = None
+    """How sure the partial correlations are; None with a reason."""
+    no_uncertainty: str | None = "the estimator has no standard errors"
+    """Why it is not known."""
     noise_starts: tuple[int, ...] = ()
     """Positions in `objective_path` from which noise is another than before: values on either side
     are of different objectives, whose levels are not to be compared."""
@@ -173,5 +223,8 @@ class FitResult:
             counted = None if stability.counted is None else stability.counted[index]
             inclusion = stability.inclusion[index]
             stability = replace(stability, inclusion=inclusion, counted=counted)
+        uncertainty = self.uncertainty
+        if uncertainty is not None:
+            uncertainty = uncertainty.with_columns_reordered(order)
         model = self.model.with_columns_reordered(order)
-        return replace(self, model=model, stability=stability)
+        return replace(self, model=model, stability=stability, uncertainty=uncertainty)

@@ -18,7 +18,8 @@ from vnce_engine.inference.diagnostics import (
     numerical_warnings,
     stability_warnings,
 )
-from vnce_engine.inference.result import FitResult, LinearEvidence, Stability
+from vnce_engine.inference.result import FitResult, LinearEvidence, Stability, Uncertainty
+from vnce_engine.inference.uncertainty import MOST_PARAMETERS, uncertainty_of
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -51,6 +52,10 @@ _CHOOSING_ROWS = 6_000
 # Shares of the whole at which the stages end when everything is chosen.
 _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
+# And the share of the estimate without how sure it is.
+_ESTIMATE_SHARE = 0.97
+# Cycles of a fit without a penalty, from which a last step follows.
+_REFIT_CYCLES = 20
 
 MESSAGES = {
     **reports.MESSAGES,
@@ -170,14 +175,41 @@ class _Run(Generic[RowSampleT]):
         self._cycles = self._setting.cycles(self._setting.start(), progress)
         self._sample = problem.sample
         self._noise_starts: list[int] = []
+        self._uncertainty: Uncertainty | None = None
 
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
         progress = self._progress
         start, done = self._choose_all()
-        progress.enter("fit", done, 1.0)
+        progress.enter("fit", done, _ESTIMATE_SHARE)
         self._cycles = self._setting.cycles(start, progress)
-        return self._estimate()
+        status = self._estimate()
+        if status is FitStatus.CONVERGED and self._num_parameters <= MOST_PARAMETERS:
+            progress.enter("uncertainty", _ESTIMATE_SHARE, 1.0)
+            self._uncertainty = self._assess()
+        return status
+
+    @property
+    def _num_parameters(self) -> int:
+        return num_parameters(self._setting.problem.num_columns)
+
+    def _assess(self) -> Uncertainty | None:
+        """Return how sure the edges are, None where rows do not tell.
+
+        One step takes off what the penalty of most fits does. What it leaves is about its square;
+        where that is as much as a standard error, the estimate without a penalty is found first.
+        """
+        setting, augmented = self._setting, self._cycles.augmented
+        num_rows, constraints = setting.problem.num_rows, setting.constraints()
+        estimated = constraints.estimated()
+        found = uncertainty_of(self._sample, augmented, estimated, self._progress)
+        if found is None or found.largest_change**2 < num_rows**-0.5:
+            return found
+        if self._num_parameters >= num_rows:
+            return found
+        refit, none = setting.cycles(augmented, self._progress), setting.penalty(None, num_rows)
+        refit.run(self._sample, none, constraints, _ROUGH_TOLERANCE, _REFIT_CYCLES)
+        return uncertainty_of(self._sample, refit.augmented, estimated, self._progress)
 
     def _choose_all(self) -> tuple[Tensor, float]:
         """Choose h and the strength where asked to; return where to start, the share of work done.
@@ -283,6 +315,7 @@ class _Run(Generic[RowSampleT]):
             cycles.point,
             problem.interaction_units(augmented, has_linear=has_linear),
         )
+        no_uncertainty = self._no_uncertainty(status, is_overlapping=not is_separated(diagnostics))
         return FitResult(
             model=problem.model(augmented),
             status=status,
@@ -308,7 +341,21 @@ class _Run(Generic[RowSampleT]):
             ),
             stability=stability,
             noise_starts=tuple(self._noise_starts),
+            uncertainty=None if no_uncertainty else self._uncertainty,
+            no_uncertainty=no_uncertainty,
         )
+
+    def _no_uncertainty(self, status: FitStatus, *, is_overlapping: bool) -> str | None:
+        """Return why it is not known how sure the edges are; None where it is."""
+        if status is not FitStatus.CONVERGED:
+            return "the fit has not converged"
+        if not is_overlapping:
+            return "noise and data hardly overlap"
+        if self._num_parameters > MOST_PARAMETERS:
+            return f"the model has more than {MOST_PARAMETERS} parameters"
+        if self._uncertainty is None:
+            return "the rows are too few, or too much alike, for as many parameters"
+        return None
 
     def _selection(self, stability: Stability | None) -> str:
         """Return the rule that chose: held-out rows where half-samples could not."""

@@ -1,0 +1,109 @@
+"""Intervals, tests and verdicts of edges, from how sure the partial correlations are."""
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import false_discovery_control, norm
+
+from vnce_engine.inference.result import Edge, Uncertainty, Verdict
+
+FloatArray = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+
+
+class FdrMethod(StrEnum):
+    """How q-values bound the expected share of false edges among those found."""
+
+    BENJAMINI_HOCHBERG = "benjamini-hochberg"
+    """Where tests are independent, or positively dependent."""
+    BENJAMINI_YEKUTIELI = "benjamini-yekutieli"
+    """Whatever their dependence, at the price of power."""
+
+
+@dataclass(frozen=True)
+class DiscoveryRule:
+    """When an edge is called present, and when absent."""
+
+    rate: float
+    """False discovery rate: the expected share of false edges among those called present."""
+    method: FdrMethod
+    smallest: float
+    """The |partial correlation| from which an edge matters."""
+
+    def verdict(self, lower: float, upper: float, q_value: float) -> Verdict:
+        """Judge a pair by its interval and its q-value."""
+        if q_value <= self.rate:
+            return Verdict.PRESENT
+        if -self.smallest < lower and upper < self.smallest:
+            return Verdict.ABSENT
+        return Verdict.UNDECIDED
+
+
+@dataclass(frozen=True)
+class EdgeTests:
+    """Of every pair, (d, d) each and symmetric: NaN where nothing is known of one."""
+
+    debiased: FloatArray
+    standard_error: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    p_value: FloatArray
+    q_value: FloatArray
+    rule: DiscoveryRule
+
+    @classmethod
+    def of(cls, uncertainty: Uncertainty, rule: DiscoveryRule) -> "EdgeTests":
+        """Test all pairs by what is known of their partial correlations.
+
+        By the ratio to the standard error; estimates and intervals are cut off at -1 and 1.
+        Fisher's z does no better: of truncated Gaussians with h = 0 it takes most of the power from
+        strong edges, and its intervals cover no more.
+        """
+        debiased = uncertainty.partial_correlation.numpy().copy()
+        np.fill_diagonal(debiased, np.nan)
+        standard_error = np.where(np.isnan(debiased), np.nan, uncertainty.standard_error.numpy())
+        width = norm.isf((1 - CONFIDENCE) / 2) * standard_error
+        p_value = 2 * norm.sf(np.abs(debiased) / standard_error)
+        return cls(
+            debiased=debiased.clip(-1.0, 1.0),
+            standard_error=standard_error,
+            lower=(debiased - width).clip(-1.0, 1.0),
+            upper=(debiased + width).clip(-1.0, 1.0),
+            p_value=p_value,
+            q_value=_q_values(p_value, rule.method),
+            rule=rule,
+        )
+
+    def judge(self, edge: Edge) -> Edge:
+        """Return the edge with what is known of it."""
+        pair = edge.source, edge.target
+        q_value, lower, upper = (float(of[pair]) for of in (self.q_value, self.lower, self.upper))
+        if math.isnan(q_value):
+            return edge
+        return replace(
+            edge,
+            debiased=float(self.debiased[pair]),
+            standard_error=float(self.standard_error[pair]),
+            lower=lower,
+            upper=upper,
+            p_value=float(self.p_value[pair]),
+            q_value=q_value,
+            verdict=self.rule.verdict(lower, upper, q_value),
+        )
+
+
+def _q_values(p_value: FloatArray, method: FdrMethod) -> FloatArray:
+    """Return q-values (d, d), adjusted over the pairs of which a p-value is known, each once."""
+    q_value = np.full_like(p_value, np.nan)
+    rows, columns = np.triu_indices(len(p_value), k=1)
+    known = ~np.isnan(p_value[rows, columns])
+    rows, columns = rows[known], columns[known]
+    if len(rows):
+        name = "bh" if method is FdrMethod.BENJAMINI_HOCHBERG else "by"
+        adjusted = false_discovery_control(p_value[rows, columns], method=name)
+        q_value[rows, columns] = q_value[columns, rows] = adjusted
+    return q_value
