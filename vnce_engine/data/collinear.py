@@ -57,8 +57,8 @@ def collinear_pairs(X: FloatArray) -> list[tuple[int, int]]:
 def combinations(X: FloatArray) -> list[Combination]:
     """Return columns of X (n, d) that two or more others make up but for 1e-4 of their variance.
 
-    Judged by complete rows; empty where fewer than 2 d + 2 of them differ: columns might be
-    combinations by chance in those.
+    Judged by complete rows; empty where fewer than 2 d + 2 of them differ: of so few, columns might
+    be combinations by chance.
     """
     is_complete = np.asarray(~np.isnan(X).any(axis=1))
     width = X.shape[1]
