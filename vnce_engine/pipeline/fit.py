@@ -181,12 +181,14 @@ class _Run(Generic[RowSampleT]):
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
         progress = self._progress
         start, done = self._choose_all()
-        progress.enter("fit", done, _ESTIMATE_SHARE)
+        is_assessed = self._num_parameters <= MOST_PARAMETERS
+        progress.enter("fit", done, _ESTIMATE_SHARE if is_assessed else 1.0)
         self._cycles = self._setting.cycles(start, progress)
         status = self._estimate()
-        if status is FitStatus.CONVERGED and self._num_parameters <= MOST_PARAMETERS:
+        if is_assessed and status is FitStatus.CONVERGED:
             progress.enter("uncertainty", _ESTIMATE_SHARE, 1.0)
             self._uncertainty = self._assess()
+            progress.report(1.0, len(self._cycles.objective_path), self._cycles.objective_path[-1])
         return status
 
     @property

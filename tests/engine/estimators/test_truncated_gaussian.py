@@ -176,7 +176,8 @@ def test_progress_is_reported_and_never_falls() -> None:
     assert fractions == sorted(fractions)
     assert 0 <= fractions[0] < 0.1
     assert fractions[-1] == 1.0
-    assert list(dict.fromkeys(step.stage for step in steps)) == ["linear term", "penalty", "fit"]
+    stages = ["linear term", "penalty", "fit", "uncertainty"]
+    assert list(dict.fromkeys(step.stage for step in steps)) == stages
 
 
 @pytest.mark.slow
