@@ -95,7 +95,12 @@ class LeaseKeeper:
             self._checkpoint, self._checkpoint_seconds = data, usual_seconds
             return
         if self._checkpoint_seconds == usual_seconds:
-            logger.warning("job %s: %d bytes are no checkpoint", self._claim.job_id, len(data))
+            logger.warning(
+                "job %s: checkpoint of %d bytes exceeds the limit of %d MiB; not stored",
+                self._claim.job_id,
+                len(data),
+                MOST_CHECKPOINT_BYTES // 2**20,
+            )
         self._checkpoint_seconds *= 2
 
     def __enter__(self) -> Self:
@@ -119,7 +124,9 @@ class LeaseKeeper:
             self._keep()
         except Exception:
             # Without its keeper a fit knows no limit, and what it comes to is thrown away.
-            logger.exception("job %s: nothing keeps its lease: ending it", self._claim.job_id)
+            logger.exception(
+                "job %s: lease-renewal thread failed; terminating the process", self._claim.job_id
+            )
             self._end_process()
 
     def _keep(self) -> None:

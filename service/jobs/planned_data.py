@@ -65,7 +65,7 @@ def refuse(reasons: list[ProblemItem]) -> None:
     if reasons:
         raise ProblemError(
             ProblemCode.INCOMPATIBLE_MODEL,
-            f"{counted(len(reasons), 'reason')} why this job cannot run; see `errors`.",
+            f"The job cannot run: {counted(len(reasons), 'reason')}; see `errors`.",
             errors=reasons,
         )
 

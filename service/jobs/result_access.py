@@ -48,7 +48,7 @@ def result_of(session: Session, job_id: str) -> tuple[JobRecord, ResultRecord]:
     if result is None:
         raise ProblemError(
             ProblemCode.RESULT_EXPIRED,
-            "The result was deleted when its time to be kept was over; the job's `spec`, seed "
+            "The result's retention period has expired and it was deleted; the job's `spec`, seed "
             "included, still says how to make it again.",
         )
     return job, result

@@ -53,14 +53,15 @@ class StreamLimitMiddleware:
         if self._open[key_id] >= self._most_per_key:
             raise ProblemError(
                 ProblemCode.TOO_MANY_REQUESTS,
-                f"{self._most_per_key} event streams are open, which is as many as may, set by "
-                "VNCE_MAX_STREAMS; close one, or ask for the job itself now and then.",
+                f"{'This process' if key_id is None else 'This API key'} already has "
+                f"{self._most_per_key} open event streams, the maximum (VNCE_MAX_STREAMS); close "
+                "one, or ask for the job itself now and then.",
                 headers=headers,
             )
         if self._open.total() >= self._most:
             raise ProblemError(
                 ProblemCode.UNAVAILABLE,
-                f"This process has {self._most} event streams open, which is as many as may, set "
-                "by VNCE_MAX_STREAMS_IN_ALL; ask for the job itself now and then.",
+                f"This process already has {self._most} open event streams, the maximum "
+                "(VNCE_MAX_STREAMS_IN_ALL); ask for the job itself now and then.",
                 headers=headers,
             )

@@ -132,6 +132,8 @@ def _refuse_too_many(session: Session, most: int, api_key_id: str | None) -> Non
     if repository.has_unfinished(session, api_key_id, most):
         raise ProblemError(
             ProblemCode.TOO_MANY_JOBS,
-            f"{most} jobs wait or run, which is as many as may; submit more when some have ended.",
+            f"{'This service' if api_key_id is None else 'This API key'} already has {most} "
+            "unfinished jobs, the maximum (VNCE_MAX_UNFINISHED_JOBS); submit more when some have "
+            "ended.",
             headers={"Retry-After": RETRY_AFTER_SECONDS},
         )

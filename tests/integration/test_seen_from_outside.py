@@ -136,7 +136,7 @@ def test_readiness_misses_what_was_stopped_and_finds_it_again(
         assert readiness()["status"] == "degraded"
         result = CliRunner().invoke(app, ["status", "--url", live_service.url])
         assert result.exit_code == 1
-        assert "No dispatcher is live" in result.output
+        assert "No dispatcher is running" in result.output
         assert "No worker is live" in result.output
     wait_for(lambda: readiness()["status"] == "ready", "the dispatcher to be found again")
 

@@ -104,8 +104,8 @@ def column_warnings(
                 "pair-never-observed",
                 "Never observed in the same row: "
                 f"{listed([f'{names[i]} and {names[j]}' for i, j in unseen])}. Their interaction "
-                "rests on the model and its penalty alone. Leave one of them out, or do not read "
-                "that edge.",
+                "rests on the model and its penalty alone. Leave one of them out, or do not "
+                "interpret that edge.",
                 _names_in(unseen, names),
             )
         )

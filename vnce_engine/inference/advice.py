@@ -246,7 +246,7 @@ class Advice:
             chosen.append(f'`linear="{self.result.linear_choice}"`')
         if "penalty" in warning.message and strength is not None:
             chosen.append(self._fixed(strength))
-        return f"Say {' and '.join(chosen)} to decide it yourself. {_LEAVE_OUT}"
+        return f"Set {' and '.join(chosen)} to fix the choice. {_LEAVE_OUT}"
 
     def _on_half_samples(self, _: FitWarning) -> str:
         return 'Leave out nearly constant columns, or try `selection="ebic"`, which halves nothing.'

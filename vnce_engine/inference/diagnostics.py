@@ -122,9 +122,9 @@ def numerical_warnings(
         warnings.append(
             FitWarning(
                 "large-interaction",
-                "The largest interaction |K_ij| / sqrt(k0_i k0_j) of two columns, k0 what K_ii "
-                f"would be without any, is {diagnostics.largest_interaction:.3g}, above "
-                f"{_LARGEST_INTERACTION:g}.",
+                "The largest interaction |K_ij| / sqrt(k0_i k0_j) of two columns, where k0_i is "
+                "column i's precision without interactions, is "
+                f"{diagnostics.largest_interaction:.3g}, above {_LARGEST_INTERACTION:g}.",
             )
         )
     warnings += overlap_warnings(diagnostics)
@@ -167,8 +167,8 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
         warnings.append(
             FitWarning(
                 "uneven-latent-draws",
-                f"Draws of missing cells are worth only {share:.0%} of their number: the "
-                "distribution that they come from is far from the model's.",
+                "The effective sample size of the importance-sampled missing cells is only "
+                f"{share:.0%} of the draws: the proposal distribution is far from the model's.",
             )
         )
     return warnings
@@ -209,8 +209,8 @@ def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
     return [
         FitWarning(
             "choice-not-settled",
-            f"None of the fits by which the {' and the '.join(unsettled)} was chosen had settled: "
-            "followed further, they might choose otherwise.",
+            "None of the candidate fits had converged; the choice of the "
+            f"{' and the '.join(unsettled)} may change with more iterations.",
         )
     ]
 

@@ -68,7 +68,7 @@ def _missing(readiness: JsonObject) -> list[str]:
     if readiness["workers"] == 0:
         sentences.append("No worker is live: jobs wait.")
     if readiness["dispatchers"] == 0:
-        sentences.append("No dispatcher is live: jobs are accepted and kept, but nobody is told.")
+        sentences.append("No dispatcher is running: jobs are queued, but workers are not notified.")
     return sentences
 
 

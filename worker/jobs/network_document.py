@@ -61,8 +61,8 @@ MISSING_AT_RANDOM = (
     "its row, but not on its own value."
 )
 FILLED = (
-    "None that would make it valid: missing cells were filled before the fit. A comparator, biased "
-    "the more, the more cells are missing."
+    "No assumption makes this valid: missing cells were filled before the fit. A comparator, "
+    "biased the more, the more cells are missing."
 )
 
 

@@ -125,7 +125,7 @@ def _row_numbers(columns: list[tuple[ColumnSummary, pa.Array]]) -> Iterator[Data
         if len(values) >= _ROW_NUMBERS_MIN_ROWS and counts_rows(values)
     ]
     if found:
-        message = "The column counts the rows and is hardly a variable; leave it out of the job."
+        message = "The column is a row number, not a measurement; leave it out of the job."
         yield make(WarningCode.ROW_NUMBERS, message, found)
 
 

@@ -55,14 +55,14 @@ def _gaps(summary: DatasetSummary) -> Iterator[DatasetWarning]:
     if censored:
         listed = ", ".join(f"{column.name} ({column.n_censored})" for column in censored)
         message = (
-            f"Cells that tell a bound and no number: {listed}. These gaps depend on the values "
+            f"Censored cells with a known limit: {listed}. These gaps depend on the values "
             "themselves; a job must say how to treat them (`censored`)."
         )
         yield make(WarningCode.CENSORED_CELLS, message, [column.name for column in censored])
     if unknown:
         listed = ", ".join(f"{column.name} ({column.n_unknown})" for column in unknown)
         message = (
-            f"Cells beyond a limit that is not told, such as ND: {listed}. These gaps depend on "
+            f"Cells beyond an unstated limit, such as ND: {listed}. These gaps depend on "
             "the values themselves; a job must say how to treat them (`censored`)."
         )
         yield make(WarningCode.UNKNOWN_CELLS, message, [column.name for column in unknown])

@@ -174,7 +174,7 @@ class VnceEstimatorSpec(ContrastiveSpec):
         )
         if any(asks_for_more):
             raise ValueError(
-                'Preset "paper" knows no `penalty_kind="l1"`, `penalties`, `selection` or '
+                'Preset "paper" does not support `penalty_kind="l1"`, `penalties`, `selection` or '
                 '`noise_scale`; leave them out, or use "default".'
             )
 

@@ -85,7 +85,7 @@ def test_what_has_grown_too_large_is_not_stored_over_what_was_there(
         keeper.report(replace(step(0.5), checkpoint=checkpoint))
     with database.snapshot() as session:
         assert checkpoints.load(session, claim.job_id, versions().vnce) == small
-    assert "are no checkpoint" in caplog.text
+    assert "exceeds the limit" in caplog.text
 
 
 def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
@@ -110,7 +110,7 @@ def test_what_has_grown_too_large_is_made_less_and_less_often_and_told_of_once(
         keeper.report(replace(step(0.5), checkpoint=checkpoint))
         seconds += 1
     assert made_at == [20, 60, 140, 300]
-    assert caplog.text.count("are no checkpoint") == 1
+    assert caplog.text.count("exceeds the limit") == 1
     # One that has room again is made as often as any.
     monkeypatch.setattr("worker.heartbeat.MOST_CHECKPOINT_BYTES", 2**20)
     made_at.clear()

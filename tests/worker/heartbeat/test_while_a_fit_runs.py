@@ -196,5 +196,5 @@ def test_a_fit_whose_keeper_comes_to_grief_is_ended(
     has_ended = threading.Event()
     with make_keeper(end_process=has_ended.set):
         assert has_ended.wait(PATIENCE_SECONDS)
-    assert "nothing keeps its lease" in caplog.text
+    assert "lease-renewal thread failed" in caplog.text
     assert "not foreseen" in caplog.text
