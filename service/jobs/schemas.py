@@ -64,7 +64,9 @@ class JobRead(ReadModel):
     created_at: datetime = Field(description="When it was accepted, UTC.")
     started_at: datetime | None = Field(description="When its latest attempt began, UTC.")
     finished_at: datetime | None = Field(description="When it reached a final state, UTC.")
-    cancel_requested_at: datetime | None = Field(description="When it was to be cancelled, UTC.")
+    cancel_requested_at: datetime | None = Field(
+        description="When cancellation was requested, UTC."
+    )
     attempt: int = Field(ge=0, description="Attempts begun; 0 while none was.")
     max_attempts: int = Field(ge=1, description="Attempts before it fails with `worker-lost`.")
     heartbeat_at: datetime | None = Field(
@@ -99,7 +101,11 @@ class JobSize(ReadModel):
     n_rows: int = Field(ge=0, description="Rows of the table.")
     n_variables: int = Field(ge=0, description="Variables.")
     n_parameters: int = Field(ge=0, description="Free numbers of the model: those in K, h and c.")
-    n_noise_rows: int = Field(ge=0, description="Noise rows in all.")
+    n_noise_rows: int = Field(
+        ge=0,
+        description="Noise rows: rows × `noise_ratio`; short tables and final iterations use more, "
+        "dropped rows none.",
+    )
     noise_bytes: int = Field(ge=0, description="Memory that the noise takes, in bytes.")
 
 

@@ -59,12 +59,14 @@ class ReadinessRead(BaseModel):
         "memory or its disk is full; the logs of workers and dispatcher say why."
     )
     workers: int | None = Field(
-        description="Processes that run jobs, one at a time each, and have told of themselves in "
-        "the last 9 seconds; null while the database cannot be asked.",
+        description="Live workers, which run one job at a time each: last heard of within "
+        f"{heartbeats.LIVE_SECONDS:g} s; null while the database cannot be asked.",
         ge=0,
     )
     dispatchers: int | None = Field(
-        description="Dispatchers of which the same holds; one is enough.", ge=0
+        description="Live dispatchers, last heard of within "
+        f"{heartbeats.LIVE_SECONDS:g} s; at least one is needed.",
+        ge=0,
     )
 
 

@@ -59,7 +59,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         Steps of the natural gradient at most, 400 if None; or epochs of stochastic gradients in
         batches of 100 rows, 80 if None.
     tol : float
-        Share of the estimates' sampling variance that Monte Carlo may add ("natural").
+        "natural" stops when the Monte Carlo variance is below this fraction of the sampling one.
     step_size : float
         Of the first stochastic gradient step, columns scaled to mean square 1; it falls as
         1 / (1 + epoch/10).

@@ -79,7 +79,7 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Noise rows a data row, nu; three times as many in the last cycles. Short tables have more,
         6,000 in all.
     noise_scale : float
-        Factor on the spread of the noise, from 0.001 to 1000; 1 is that of each column.
+        Multiplies each column's fitted noise standard deviation, 0.001 to 1000; 1 leaves it.
     noise_draws : "sobol" or "random"
         Evenly spread or independent noise.
     preset : "default" or "paper"

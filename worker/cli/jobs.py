@@ -30,7 +30,8 @@ JobId = Annotated[str, typer.Argument(metavar="JOB", help="Identifier of the job
 def wait(job: JobId, url: Url = DEFAULT_URL, as_json: Json = False) -> None:
     """Wait for a job with live progress, then sum up its result.
 
-    Ends with 0 if the fit converged, 3 if it did not, 4 if the job was cancelled, 1 if it failed.
+    Exit status: 0 if the fit converged, 3 if it did not, 4 if the job was cancelled, 1 if it
+    failed.
     """
     with connect(url) as client:
         raise typer.Exit(wait_for(client, job, as_json))

@@ -27,7 +27,7 @@ class Keys(Protocol):
         """Return one page of keys, newest first."""
 
     def revoke_key(self, key_id: str) -> None:
-        """Let a key work no longer."""
+        """Revoke a key."""
 
 
 Data = Annotated[
@@ -36,8 +36,9 @@ Data = Annotated[
         "--data",
         file_okay=False,
         exists=True,
-        help="Data folder of `vnce serve`, in which to look: how the first key is made. Without "
-        "it the service at --url is asked, with a key that has the scope admin in VNCE_API_KEY.",
+        help="Access the keys in this data folder directly (needed to create the first key). "
+        "Without it the service at --url is asked, with a key that has the scope admin in "
+        "VNCE_API_KEY.",
         show_default="ask the service",
     ),
 ]
@@ -106,7 +107,7 @@ def revoke(
     tenant: Tenant = DEFAULT_TENANT,
     url: Url = DEFAULT_URL,
 ) -> None:
-    """Let a key work no longer, from its next request on."""
+    """Revoke a key; takes effect at its next request."""
     with _keys(data, tenant, url) as keys:
         keys.revoke_key(key)
     OUT.print(f"Revoked {key}.", highlight=False)

@@ -157,7 +157,7 @@ def fit(
 ) -> None:
     """Fit one table here, without a service, and write every file of the result.
 
-    Ends with 0 if the fit converged, 3 if it did not, 2 if the table cannot be read or does not
+    Exit status: 0 if the fit converged, 3 if it did not, 2 if the table cannot be read or does not
     fit the model, 4 after Ctrl-C.
     """
     threads.limit(1)

@@ -53,6 +53,17 @@ EXPERIMENT = RequestOptions(
     {"": ExperimentSpec},
     panels={"": "The experiment", "/experiment": "The experiment"},
     places={"/experiment/name": "NAME", "/scale": "--quick", "/tag": "--tag"},
+    defaults=dict.fromkeys(
+        (
+            "/experiment/graphs",
+            "/experiment/estimators",
+            "/experiment/fractions",
+            "/experiment/n_data_sets",
+            "/experiment/n_truths",
+            "/experiment/sample_sizes",
+        ),
+        "the paper's, or fewer with --quick",
+    ),
 )
 SCORING = RequestOptions(
     {"": ScoringSpec},

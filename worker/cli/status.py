@@ -20,7 +20,7 @@ _MEBIBYTE = 2**20
 def status(url: Url = DEFAULT_URL, as_json: Json = False) -> None:
     """Show whether the service is ready, how long its queue is, and who is at work.
 
-    Ends with 0 if it is ready and 1 if it is degraded, unavailable or not there.
+    Exit status: 0 if it is ready and 1 if it is degraded, unavailable or not there.
     """
     with connect(url) as client:
         document = client.status()

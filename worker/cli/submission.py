@@ -79,7 +79,7 @@ def score(
     url: Url = DEFAULT_URL,
     as_json: Json = False,
 ) -> None:
-    """Score an estimated network against a graph that may have come after it."""
+    """Score an estimated network against a known graph, even one added later."""
     body = SCORING.document({}) | {"job_id": job}
     if truth is not None:
         body["ground_truth"] = read_truth_file(truth)

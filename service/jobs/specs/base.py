@@ -58,13 +58,12 @@ Tag = Annotated[
 ]
 
 
-MaxIter = Annotated[
-    Annotated[int, Field(strict=True, ge=1, le=10_000)] | None,
-    Field(
-        description="Most iterations of one fit, from 1 to 10000; null: the recipe's own. A fit "
-        "that stops here says so in its convergence status."
-    ),
-]
+MaxIter = Annotated[int, Field(strict=True, ge=1, le=10_000)] | None
+# Of each estimator, with what null means there.
+MAX_ITER = (
+    "Most iterations of one fit, from 1 to 10000; null: {}. A fit that stops here says so in its "
+    "convergence status."
+)
 Tolerance = Annotated[
     float,
     Field(

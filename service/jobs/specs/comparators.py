@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import MaxIter, SpecModel, Tolerance
+from service.jobs.specs.base import MAX_ITER, MaxIter, SpecModel, Tolerance
 from service.jobs.specs.contrastive import DEFAULT_TOL, EbicGamma
 from service.jobs.vocabulary import (
     PENALTY_SHAPES,
@@ -29,8 +29,9 @@ StepSize = Annotated[
 Strength = Annotated[
     Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None,
     Field(
-        description="Strength of the penalty; null: none. No unit, and the same number means the "
-        "same for 1000 rows. These estimators have no objective to choose it by."
+        description="Strength of the penalty; null: none. Dimensionless; scaled so that a value "
+        "has the effect it would have with 1000 rows. These estimators have no objective to choose "
+        "it by."
     ),
 ]
 SmoothPenaltyKind = Annotated[
@@ -70,14 +71,16 @@ class MleEstimatorSpec(SpecModel):
     step_size: StepSize = 0.1
     penalty: Strength = None
     penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(
+        None, description=MAX_ITER.format("400, or 80 epochs if `stochastic`")
+    )
     tol: float = Field(
         0.5,
         strict=True,
         gt=0,
         lt=1,
-        description="`natural`: share of the estimates' sampling variance that Monte Carlo may "
-        "add.",
+        description="`natural`: stop when the Monte Carlo variance is below this fraction of the "
+        "sampling variance.",
     )
 
 
@@ -90,7 +93,7 @@ class ContrastiveDivergenceEstimatorSpec(SpecModel):
     persistent: bool = Field(
         True,
         strict=True,
-        description="Chains run on from minibatch to minibatch; else they start at the data.",
+        description="Persistent chains (PCD); false restarts them at the data (CD-k).",
     )
     n_sweeps: int = Field(
         1, strict=True, ge=1, le=1_000, description="Gibbs sweeps between draws: CD-k's k."
@@ -98,7 +101,7 @@ class ContrastiveDivergenceEstimatorSpec(SpecModel):
     step_size: StepSize = 0.1
     penalty: Strength = None
     penalty_kind: SmoothPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format("80 epochs"))
 
 
 class PseudoLikelihoodEstimatorSpec(SpecModel):
@@ -110,7 +113,7 @@ class PseudoLikelihoodEstimatorSpec(SpecModel):
     imputation: FillingName = Filling.GIBBS
     penalty: Strength = None
     penalty_kind: AnyPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format("100"))
     tol: Tolerance = DEFAULT_TOL
 
 
@@ -122,7 +125,7 @@ class ScoreMatchingEstimatorSpec(SpecModel):
     weight: Weight = ScoreWeight.CAPPED
     penalty: Strength = None
     penalty_kind: AnyPenaltyKind = PenaltyKind.ADAPTIVE
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format("100"))
     tol: Tolerance = DEFAULT_TOL
 
 
@@ -139,7 +142,7 @@ class GaussianEmEstimatorSpec(SpecModel):
         "information criterion, `cv` by held-out rows.",
     )
     ebic_gamma: EbicGamma = 0.5
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format("500"))
     tol: float = Field(
         1e-7,
         strict=True,
@@ -162,10 +165,10 @@ class GaussianScoreMatchingEstimatorSpec(SpecModel):
     ) = Field(
         None,
         description="Strength of a ridge on interactions, or `cv`; null: none. Columns are "
-        "standardised; no unit, and the same number means the same for 1000 rows; `cv` chooses it "
-        "by held-out rows.",
+        "standardised. Dimensionless; scaled so that a value has the effect it would have with "
+        "1000 rows; `cv` chooses it by held-out rows.",
     )
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format("1000"))
     tol: float = Field(
         1e-5,
         strict=True,

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from service.jobs.specs.base import MaxIter, OfRequestsOnly, SpecModel, Tolerance
+from service.jobs.specs.base import MAX_ITER, MaxIter, OfRequestsOnly, SpecModel, Tolerance
 from service.jobs.vocabulary import (
     PENALTY_SHAPES,
     Imputation,
@@ -25,14 +25,14 @@ Penalty = Annotated[
     PenaltyChoice | PenaltyStrength | None,
     Field(
         description="Strength of the penalty; `auto`: chosen from the data; null: no penalty. "
-        "`auto` goes by `selection`, for every model; a positive number has no unit, and the same "
-        "number means the same for 1000 rows; without a penalty model `gaussian` tends to maximum "
-        "likelihood."
+        "`auto` goes by `selection`, for every model. Dimensionless; scaled so that a value has "
+        "the effect it would have with 1000 rows. Without a penalty model `gaussian` tends to "
+        "maximum likelihood."
     ),
 ]
 EbicGamma = Annotated[
     float,
-    Field(strict=True, ge=0, le=1, description="`ebic`: weight of the number of graphs; 0: BIC."),
+    Field(strict=True, ge=0, le=1, description="eBIC gamma in [0, 1]; 0 is the ordinary BIC."),
 ]
 NoiseRatio = Annotated[
     int,
@@ -46,8 +46,8 @@ NoiseScale = Annotated[
         strict=True,
         ge=NOISE_SCALES[0],
         le=NOISE_SCALES[1],
-        description="Factor on the spread of the noise; 1: that of each column. From 0.001 to "
-        "1000.",
+        description="Multiplies each column's fitted noise standard deviation; 1 leaves it. From "
+        "0.001 to 1000.",
     ),
     # Jobs of earlier releases may have asked for any positive number.
     OfRequestsOnly,
@@ -116,7 +116,7 @@ class ContrastiveSpec(SpecModel):
         description="Draws of the noise: `sobol`, scrambled Sobol points, of less variance, or "
         "`random`, independent.",
     )
-    max_iter: MaxIter = None
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format("100"))
     tol: Tolerance = DEFAULT_TOL
 
     def check(self) -> None:
@@ -150,6 +150,7 @@ class VnceEstimatorSpec(ContrastiveSpec):
         "independent noise rows per row of data, its own stopping rule in place of `tol`, and, "
         "where `auto` is asked for, no linear term and no penalty.",
     )
+    max_iter: MaxIter = Field(None, description=MAX_ITER.format('100, or 80 with preset "paper"'))
 
     def check(self) -> None:
         """Raise `ValueError` besides where the paper's recipe would not heed what is asked for.
