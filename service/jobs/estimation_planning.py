@@ -26,7 +26,7 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import LinearChoice, Preset
 
 BYTES_PER_NUMBER = 8
-_AT_RANDOM = "The result is valid if cells are missing completely at random."
+_MCAR = "The result is valid if cells are missing completely at random."
 _FILLED = (
     "Missing cells are filled in, or their rows left out, before the fit, which biases it the "
     "more, the more cells are missing."
@@ -36,13 +36,13 @@ _IMPUTED = (
     "completely at random, or, if so asked for, by fixed values, which biases the estimate."
 )
 _MEANING_OF_GAPS = {
-    "vnce": _AT_RANDOM,
+    "vnce": _MCAR,
     "nce": _FILLED,
-    "mle": _AT_RANDOM,
-    "contrastive-divergence": _AT_RANDOM,
+    "mle": _MCAR,
+    "contrastive-divergence": _MCAR,
     "pseudo-likelihood": _IMPUTED,
     "score-matching": _IMPUTED,
-    "gaussian-score-matching": _AT_RANDOM,
+    "gaussian-score-matching": _MCAR,
     "gaussian-em": "The result is valid if cells are missing at random.",
 }
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.orm import Session
 
 from service.db.clock import now
-from service.monitoring.records import ProcessKind, WorkerRecord
+from service.monitoring.records import ProcessKind, ProcessRecord
 
 HEARTBEAT_SECONDS = 3.0
 # Two heartbeats may be missed, or come late because another holds the database.
@@ -20,7 +20,7 @@ FORGET_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProcessIdentity:
     """Which process it is; `id` is made anew at each start, host and pid are for people."""
 
     id: str
@@ -34,7 +34,7 @@ class Identity:
 class ProcessStatus:
     """A process as it last told of itself, `age_seconds` ago."""
 
-    identity: Identity
+    identity: ProcessIdentity
     started_at: float
     age_seconds: float
     memory_bytes: int | None
@@ -52,19 +52,19 @@ def this_host() -> str:
 
 
 def beat(
-    session: Session, identity: Identity, memory_bytes: int | None, job_id: str | None
+    session: Session, identity: ProcessIdentity, memory_bytes: int | None, job_id: str | None
 ) -> None:
     """Say that the process is there; its first call makes its row."""
     renewed = session.execute(
-        update(WorkerRecord)
-        .where(WorkerRecord.id == identity.id)
+        update(ProcessRecord)
+        .where(ProcessRecord.id == identity.id)
         .values(heartbeat_at=now(), memory_bytes=memory_bytes, job_id=job_id)
-        .returning(WorkerRecord.id)
+        .returning(ProcessRecord.id)
         .execution_options(synchronize_session=False)
     )
     if renewed.one_or_none() is None:
         session.add(
-            WorkerRecord(
+            ProcessRecord(
                 id=identity.id,
                 kind=identity.kind,
                 host=identity.host,
@@ -78,24 +78,26 @@ def beat(
 
 def leave(session: Session, process_id: str) -> None:
     """Take a process that ends as it should off the list."""
-    session.execute(delete(WorkerRecord).where(WorkerRecord.id == process_id))
+    session.execute(delete(ProcessRecord).where(ProcessRecord.id == process_id))
 
 
 def forget_lost(session: Session) -> None:
     """Take those off the list that have been lost for so long that nobody looks for them."""
-    session.execute(delete(WorkerRecord).where(WorkerRecord.heartbeat_at < now() - FORGET_SECONDS))
+    session.execute(
+        delete(ProcessRecord).where(ProcessRecord.heartbeat_at < now() - FORGET_SECONDS)
+    )
 
 
 def processes(session: Session) -> list[ProcessStatus]:
     """Return every process on the list, lost ones too, by kind and then oldest first."""
     rows = session.execute(
-        select(WorkerRecord, (now() - WorkerRecord.heartbeat_at).label("age")).order_by(
-            WorkerRecord.kind, WorkerRecord.started_at, WorkerRecord.id
+        select(ProcessRecord, (now() - ProcessRecord.heartbeat_at).label("age")).order_by(
+            ProcessRecord.kind, ProcessRecord.started_at, ProcessRecord.id
         )
     )
     return [
         ProcessStatus(
-            identity=Identity(
+            identity=ProcessIdentity(
                 id=row.id,
                 kind=ProcessKind(row.kind),
                 host=row.host,
@@ -114,9 +116,9 @@ def processes(session: Session) -> list[ProcessStatus]:
 def num_live(session: Session) -> dict[ProcessKind, int]:
     """Return how many processes of each kind have told of themselves lately."""
     rows = session.execute(
-        select(WorkerRecord.kind, func.count())
-        .where(WorkerRecord.heartbeat_at > now() - LIVE_SECONDS)
-        .group_by(WorkerRecord.kind)
+        select(ProcessRecord.kind, func.count())
+        .where(ProcessRecord.heartbeat_at > now() - LIVE_SECONDS)
+        .group_by(ProcessRecord.kind)
     )
     found = {ProcessKind(kind): count for kind, count in rows}
     return {kind: found.get(kind, 0) for kind in ProcessKind}

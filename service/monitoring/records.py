@@ -16,7 +16,7 @@ class ProcessKind(StrEnum):
     DISPATCHER = "dispatcher"
 
 
-class WorkerRecord(Record):
+class ProcessRecord(Record):
     """A process that runs jobs one at a time, or that dispatches; it renews its row itself."""
 
     __tablename__ = "workers"

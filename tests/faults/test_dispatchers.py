@@ -16,7 +16,7 @@ from service.db.clock import now
 from service.db.identifiers import new_id
 from service.jobs.records import JobRecord
 from service.monitoring.broker import QUEUE_NAME
-from service.monitoring.records import WorkerRecord
+from service.monitoring.records import ProcessRecord
 from tests.faults.stack import Stack
 from tests.waiting import wait_for
 
@@ -34,7 +34,7 @@ def dispatchers(stack: Stack) -> list[Any]:
 
     def have_begun() -> bool:
         with stack.database.snapshot() as session:
-            return pids <= set(session.scalars(select(WorkerRecord.pid)))
+            return pids <= set(session.scalars(select(ProcessRecord.pid)))
 
     wait_for(have_begun, "the dispatchers to begin")
     return [stack.processes["dispatcher"], *more]

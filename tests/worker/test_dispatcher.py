@@ -20,8 +20,8 @@ from service.jobs.records import JobRecord, JobState
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.monitoring import heartbeats
 from service.monitoring.broker import QUEUE_NAME
-from service.monitoring.heartbeats import Identity
-from service.monitoring.records import ProcessKind, WorkerRecord
+from service.monitoring.heartbeats import ProcessIdentity
+from service.monitoring.records import ProcessKind, ProcessRecord
 from tests.service.jobs.messages import to_be_sent
 from tests.waiting import PATIENCE_SECONDS, wait_for
 from worker.dispatcher import BROKER_TROUBLE, Dispatcher
@@ -210,11 +210,11 @@ def test_a_job_whose_lease_ran_out_is_queued_and_sent_again(
 def test_a_round_forgets_processes_that_were_lost_long_ago(
     dispatcher: Dispatcher, database: Database
 ) -> None:
-    lost = Identity("process_1", ProcessKind.WORKER, host="", pid=1, version="")
+    lost = ProcessIdentity("process_1", ProcessKind.WORKER, host="", pid=1, version="")
     with database.transaction() as session:
         heartbeats.beat(session, lost, memory_bytes=None, job_id=None)
         long_ago = now() - 2 * heartbeats.FORGET_SECONDS
-        session.execute(update(WorkerRecord).values(heartbeat_at=long_ago))
+        session.execute(update(ProcessRecord).values(heartbeat_at=long_ago))
     dispatcher.tidy()
     with database.snapshot() as session:
         assert heartbeats.processes(session) == []

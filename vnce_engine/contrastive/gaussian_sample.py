@@ -29,7 +29,7 @@ from vnce_engine.distributions.gaussian_conditional import GaussianConditionals
 from vnce_engine.distributions.information import statistics, to_slope, upper_triangle
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.optim.row_curvature import RowCurvature
-from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
+from vnce_engine.optim.symmetric_products import WeightedSquares, quadratics, symmetrised
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
 
@@ -317,7 +317,7 @@ class GaussianCurvature(RowCurvature):
             groups = rows.square().view(len(rows), len(pattern), -1)
             squares = (groups + variances[pattern].mT.unsqueeze(2)).flatten(1)
             diagonal.addmm_(squares * weights, squares.mT)
-        return both_ways(diagonal) + self.penalty_diagonal()
+        return symmetrised(diagonal) + self.penalty_diagonal()
 
 
 def _weighted(covariance: Tensor, weights: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, symmetric_part
+from vnce_engine.optim.symmetric_products import WeightedSquares, symmetric_part, symmetrised
 
 # Keeps the factor of M finite for columns that depend on each other linearly.
 _RELATIVE_RIDGE = 1e-10
@@ -76,7 +76,7 @@ class GaussianPreconditioner:
         ridge = torch.diag(moment.diagonal() * _RELATIVE_RIDGE)
         factor = torch.linalg.cholesky(moment + ridge)
         inverse = torch.cholesky_inverse(factor)
-        diagonal = both_ways(fourths.total())
+        diagonal = symmetrised(fourths.total())
         share = diagonal / (diagonal + stiffness)
         damping = share.sqrt() * is_free
         return cls(centring, inverse, mean, inverse @ mean, total_weight, damping, has_linear)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.optim.preconditioner import GaussianPreconditioner
-from vnce_engine.optim.symmetric_products import WeightedSquares, both_ways, quadratics
+from vnce_engine.optim.symmetric_products import WeightedSquares, quadratics, symmetrised
 from vnce_engine.penalties.penalty import PenaltyCurvature
 from vnce_engine.runtime.progress import Progress
 
@@ -67,7 +67,7 @@ class RowCurvature:
         diagonal = WeightedSquares(torch.zeros_like(self.is_free, dtype=self.rows[0][0].dtype))
         for draws, weights in self.rows:
             diagonal.add(draws.square(), weights)
-        return both_ways(diagonal.total()) + self.penalty_diagonal()
+        return symmetrised(diagonal.total()) + self.penalty_diagonal()
 
     def penalty_diagonal(self) -> Tensor:
         """Return the penalty's part of the diagonal."""

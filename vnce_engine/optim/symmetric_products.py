@@ -54,6 +54,6 @@ def symmetric_part(matrix: Tensor) -> Tensor:
     return 0.5 * (matrix + matrix.mT)
 
 
-def both_ways(entries: Tensor) -> Tensor:
+def symmetrised(entries: Tensor) -> Tensor:
     """Return entries with those of their mirror images, which move along; exactly symmetric."""
     return entries + entries.mT - torch.diag(entries.diagonal())

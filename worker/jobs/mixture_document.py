@@ -22,7 +22,7 @@ from service.results.vocabulary import FitStatus
 from vnce_engine.experiments.mixture.fit import MixtureFit
 from worker.jobs.network_document import (
     COMPLETE,
-    MISSING_COMPLETELY_AT_RANDOM,
+    MCAR,
     censoring_warnings,
     finite,
     upload_warnings,
@@ -78,7 +78,7 @@ def encode_mixture(
             *upload_warnings(concerning, planned(spec.variables)),
             *(ResultWarning(code=w.code, message=w.message, columns=[name]) for w in fit.warnings),
         ],
-        assumption=MISSING_COMPLETELY_AT_RANDOM if num_missing else COMPLETE,
+        assumption=MCAR if num_missing else COMPLETE,
         counts=MixtureCountsRead(
             n_rows=num_rows,
             n_fitted_values=len(fit.responsibilities),

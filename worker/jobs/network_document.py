@@ -50,13 +50,13 @@ from worker.artefacts.fitted import FittedNetwork
 from worker.jobs.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."
-MISSING_COMPLETELY_AT_RANDOM = (
+MCAR = (
     "Valid if cells are missing completely at random: that a cell is missing must depend neither "
     "on its own value nor on those of other cells."
 )
 
 
-MISSING_AT_RANDOM = (
+_MAR = (
     "Valid if cells are missing at random: that a cell is missing may depend on observed cells of "
     "its row, but not on its own value."
 )
@@ -119,7 +119,7 @@ def _assumption(fitted: FittedNetwork) -> str:
         return COMPLETE
     match fitted.spec.estimator:
         case GaussianEmEstimatorSpec():
-            return MISSING_AT_RANDOM
+            return _MAR
         case (
             NceEstimatorSpec(imputation=Imputation.MEAN | Imputation.ZERO | Imputation.NOISE)
             | PseudoLikelihoodEstimatorSpec(imputation=Filling.MEAN | Filling.ZERO)
@@ -127,7 +127,7 @@ def _assumption(fitted: FittedNetwork) -> str:
         ):
             return FILLED
         case _:
-            return MISSING_COMPLETELY_AT_RANDOM
+            return MCAR
 
 
 def _linear(fitted: FittedNetwork) -> LinearTermRead:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from service.db.database import UNREACHABLE, Database
 from service.db.identifiers import new_id
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import HEARTBEAT_SECONDS, Identity
+from service.monitoring.heartbeats import HEARTBEAT_SECONDS, ProcessIdentity
 from service.monitoring.records import ProcessKind
 from worker.processes.memory import resident_bytes
 from worker.processes.pulse import Pulse
@@ -37,7 +37,7 @@ class ProcessHeartbeat:
     def __init__(self, database: Database, kind: ProcessKind, pulse: Pulse) -> None:
         self._database = database
         self._pulse = pulse
-        self._identity = Identity(
+        self._identity = ProcessIdentity(
             id=new_id("process"),
             kind=kind,
             host=heartbeats.this_host(),

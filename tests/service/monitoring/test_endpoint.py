@@ -12,7 +12,7 @@ from service.app import create_app
 from service.db.database import Database
 from service.jobs import leases
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import Identity
+from service.monitoring.heartbeats import ProcessIdentity
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
 
@@ -60,7 +60,7 @@ def test_queue_and_processes_are_told_as_they_are(
     client: TestClient, database: Database, add_waiting_job: Callable[[], str]
 ) -> None:
     job_ids = [add_waiting_job() for _ in range(3)]
-    worker = Identity("process_1", ProcessKind.WORKER, "host", 12, "1.0")
+    worker = ProcessIdentity("process_1", ProcessKind.WORKER, "host", 12, "1.0")
     with database.transaction() as session:
         leases.claim(session, job_ids[0], lease_seconds=30)
         leases.claim(session, job_ids[1], lease_seconds=-1)

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from service.app import THREADS, create_app
 from service.db.database import Database
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import Identity
+from service.monitoring.heartbeats import ProcessIdentity
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
 from tests.waiting import PATIENCE_SECONDS
@@ -91,7 +91,7 @@ def test_a_worker_and_a_dispatcher_are_needed_to_be_ready(
         monkeypatch.setattr(f"redis.Redis.{command}", lambda broker, *arguments: 0)
     with database.transaction() as session:
         for kind in kinds:
-            identity = Identity(id=kind, kind=kind, host="", pid=1, version="")
+            identity = ProcessIdentity(id=kind, kind=kind, host="", pid=1, version="")
             heartbeats.beat(session, identity, memory_bytes=None, job_id=None)
     answer = client.get("/readyz")
     assert answer.status_code == 200

@@ -5,14 +5,21 @@ from sqlalchemy import update
 from service.db.clock import now
 from service.db.database import Database
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import FORGET_SECONDS, LIVE_SECONDS, Identity, ProcessStatus
-from service.monitoring.records import ProcessKind, WorkerRecord
+from service.monitoring.heartbeats import (
+    FORGET_SECONDS,
+    LIVE_SECONDS,
+    ProcessIdentity,
+    ProcessStatus,
+)
+from service.monitoring.records import ProcessKind, ProcessRecord
 
-WORKER = Identity(id="process_1", kind=ProcessKind.WORKER, host="a", pid=1, version="1.0")
-DISPATCHER = Identity(id="process_2", kind=ProcessKind.DISPATCHER, host="a", pid=2, version="1.0")
+WORKER = ProcessIdentity(id="process_1", kind=ProcessKind.WORKER, host="a", pid=1, version="1.0")
+DISPATCHER = ProcessIdentity(
+    id="process_2", kind=ProcessKind.DISPATCHER, host="a", pid=2, version="1.0"
+)
 
 
-def beat(database: Database, identity: Identity, job_id: str | None = None) -> None:
+def beat(database: Database, identity: ProcessIdentity, job_id: str | None = None) -> None:
     with database.transaction() as session:
         heartbeats.beat(session, identity, memory_bytes=2**33, job_id=job_id)
 
@@ -20,7 +27,7 @@ def beat(database: Database, identity: Identity, job_id: str | None = None) -> N
 def let_pass(database: Database, seconds: float) -> None:
     """Let every process have told of itself that much earlier."""
     with database.transaction() as session:
-        session.execute(update(WorkerRecord).values(heartbeat_at=now() - seconds))
+        session.execute(update(ProcessRecord).values(heartbeat_at=now() - seconds))
 
 
 def processes(database: Database) -> list[ProcessStatus]:

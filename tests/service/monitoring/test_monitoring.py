@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from service.db.database import Database
 from service.jobs import leases
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import Identity
+from service.monitoring.heartbeats import ProcessIdentity
 from service.monitoring.records import ProcessKind
 
 ROOT = Path(__file__).parents[3]
@@ -48,7 +48,7 @@ def told(
     # Last: after some seconds without a beat a process is no longer told of.
     with database.transaction() as session:
         for kind in ProcessKind:
-            heartbeats.beat(session, Identity(kind, kind, "host", 1, "1.0"), 1000, None)
+            heartbeats.beat(session, ProcessIdentity(kind, kind, "host", 1, "1.0"), 1000, None)
     families = text_string_to_metric_families(client.get("/metrics").text)
     samples = itertools.chain.from_iterable(family.samples for family in families)
     return {sample.name: set(sample.labels) for sample in samples}

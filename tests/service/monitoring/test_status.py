@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 from service.app import create_app
 from service.db.database import Database
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import Identity
+from service.monitoring.heartbeats import ProcessIdentity
 from service.monitoring.records import ProcessKind
 from service.settings import Settings
 
@@ -18,7 +18,7 @@ def database_url(sqlite_url: str) -> str:
 
 
 def test_processes_are_shown_with_their_jobs(client: TestClient, database: Database) -> None:
-    worker = Identity("process_1", ProcessKind.WORKER, host="here", pid=12, version="1.0")
+    worker = ProcessIdentity("process_1", ProcessKind.WORKER, host="here", pid=12, version="1.0")
     with database.transaction() as session:
         heartbeats.beat(session, worker, memory_bytes=1000, job_id="job_1")
     status = client.get("/v1/status").json()

@@ -6,8 +6,8 @@ from sqlalchemy import update
 from service.db.clock import now
 from service.db.database import Database
 from service.monitoring import heartbeats
-from service.monitoring.heartbeats import Identity
-from service.monitoring.records import ProcessKind, WorkerRecord
+from service.monitoring.heartbeats import ProcessIdentity
+from service.monitoring.records import ProcessKind, ProcessRecord
 from tests.embedded_postgres import free_port
 from worker.processes.health import MAX_AGE_SECONDS, is_alive, main
 
@@ -15,11 +15,11 @@ HOST = heartbeats.this_host()
 
 
 def beat(database: Database, host: str, age_seconds: float = 0.0) -> None:
-    identity = Identity(f"process_{host}", ProcessKind.WORKER, host, pid=1, version="1.0")
+    identity = ProcessIdentity(f"process_{host}", ProcessKind.WORKER, host, pid=1, version="1.0")
     with database.transaction() as session:
         heartbeats.beat(session, identity, memory_bytes=None, job_id=None)
         session.flush()
-        session.execute(update(WorkerRecord).values(heartbeat_at=now() - age_seconds))
+        session.execute(update(ProcessRecord).values(heartbeat_at=now() - age_seconds))
 
 
 @pytest.mark.parametrize(
