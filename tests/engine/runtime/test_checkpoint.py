@@ -93,9 +93,9 @@ def test_choices_that_go_on_from_any_save_come_out_about_the_same(table: np.ndar
         assert largest_difference(resumed, whole, table) < 0.25 * STANDARD_ERROR
 
 
-def stop_at_the_fifth(steps: list[FitStep], step: FitStep) -> bool:
+def stop_at_the_eighth(steps: list[FitStep], step: FitStep) -> bool:
     steps.append(step)
-    return len(steps) == 5
+    return len(steps) == 8
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_fit_that_is_interrupted_again_and_again_ends_too(table: np.ndarray) -
     while True:
         num_attempts += 1
         assert num_attempts < 100
-        fitted = fit(checkpoint, on_step=partial(stop_at_the_fifth, []))
+        fitted = fit(checkpoint, on_step=partial(stop_at_the_eighth, []))
         if fitted.status_ != "cancelled":
             break
         checkpoint = Checkpoint.load(checkpoint.dump())

@@ -262,7 +262,7 @@ def test_progress_goes_through_every_stage_and_never_falls(make_request: MakeReq
     assert fractions == sorted(fractions)
     assert (fractions[0], fractions[-1]) == (0.0, 1.0)
     stages = list(dict.fromkeys(step.stage for step in steps))
-    assert stages == ["prepare", "fit", "export"]
+    assert stages == ["prepare", "fit", "uncertainty", "export"]
 
 
 @pytest.mark.parametrize("stage", ["prepare", "fit", "export"])
