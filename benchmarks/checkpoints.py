@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -63,12 +64,8 @@ def _cost(estimator: Any, X: np.ndarray) -> str:
         save(stage, value)
         times.append(time.process_time())
 
-    # Nothing but this process has the class.
-    Stage.save = timed_save  # type: ignore[method-assign]
-    try:
+    with patch.object(Stage, "save", timed_save):
         estimator.fit(X, checkpoint=checkpoint)
-    finally:
-        Stage.save = save  # type: ignore[method-assign]
     times.append(time.process_time())
     longest, whole = max(np.diff(times)), times[-1] - times[0]
     return f"{longest:.2f} s of {whole:.1f}, {len(checkpoint.dump()) / 1e6:.2f} MB at its end"

@@ -51,8 +51,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     found = dict(_estimates())
     if is_new:
-        # NumPy's annotations take a name of an array for `allow_pickle`.
-        np.savez_compressed(_STORED, **found)  # type: ignore[arg-type]
+        np.savez_compressed(_STORED, allow_pickle=False, **found)
         return
     with np.load(_STORED) as stored:
         differences = {

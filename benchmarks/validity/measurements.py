@@ -151,7 +151,7 @@ def _outcome(run: Callable[[], Values]) -> Values:
         warnings.simplefilter("ignore")
         try:
             return run()
-        except Exception as error:  # noqa: BLE001 - an exception is a finding, the run goes on
+        except Exception as error:  # noqa: BLE001 - whatever a fit raises is what its line says, and listed; the others go on
             return {"error": f"{type(error).__name__}: {error}"[:200]}
 
 

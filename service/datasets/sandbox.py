@@ -39,7 +39,12 @@ from service.settings import Settings
 _PREVIEW_ROWS = 5
 # A reader ends itself in time; this much later it is killed.
 _GRACE_SECONDS = 10
-_PRELOADED = "service.datasets.preloaded"
+# What the fork server imports once, in this order, before it forks readers.
+_PRELOADED = [
+    "service.datasets.reader_environment",
+    "service.datasets.sandbox",
+    "service.datasets.reader_warm_up",
+]
 logger = logging.getLogger("service")
 # `multiprocessing` polls, as it starts a process, all that it has started: not in two threads.
 _processes = threading.Lock()
@@ -157,7 +162,7 @@ def _start(
     request: ReadRequest, files: Sequence[BinaryIO]
 ) -> tuple[ForkServerProcess, "Connection[Any, Any]"]:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([_PRELOADED])
+    context.set_forkserver_preload(_PRELOADED)
     # That the fork server is gone may show only when it is asked; then a new one is started.
     for _ in range(2):
         answers, theirs = context.Pipe(duplex=False)
@@ -254,7 +259,7 @@ def _outcome(
         if not is_storage_full(error):
             return _Mistake(traceback=traceback.format_exc())
         return _refusal(ProblemError(ProblemCode.STORAGE_FULL, "No room to store the table."))
-    except Exception:  # noqa: BLE001 - sent to the API, which logs it; raised, it would be lost
+    except Exception:  # noqa: BLE001 - raised here it would be lost: the API is told, and logs it
         return _Mistake(traceback=traceback.format_exc())
     return _refusal(
         too_large(

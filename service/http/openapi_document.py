@@ -40,8 +40,8 @@ def install(app: FastAPI) -> None:
             shorter = document
         return shorter
 
-    # FastAPI's own way to extend the document; the app is made by a function, so that there is no
-    # class to derive from.
+    # The way that FastAPI documents for changing the document. mypy refuses any assignment to a
+    # method; a subclass would need none, but `FastAPIOffline` is a function that makes a `FastAPI`.
     app.openapi = openapi  # type: ignore[method-assign]
 
 
