@@ -100,8 +100,6 @@ class Uncertainty:
     beyond -1 or 1 where little is known, and is NaN where a K_ii came out negative."""
     standard_error: Tensor
     """(d, d), of the same; 0 on the diagonal."""
-    largest_change: float
-    """Of a partial correlation, from the penalised estimate by the step that took its bias off."""
 
     def with_columns_reordered(self, order: Tensor) -> "Uncertainty":
         """Return that of the table whose columns are x[order], int64 (d,)."""

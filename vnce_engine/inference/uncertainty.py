@@ -21,6 +21,7 @@ Bühlmann, Ritov and Dezeure (2014), "On asymptotically optimal confidence regio
 high-dimensional models", Ann. Stat. 42, for the step.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -37,44 +38,72 @@ MOST_PARAMETERS = 6_000
 _CHUNK = 2**23
 
 
-def uncertainty_of(
-    sample: RowSample, augmented: Tensor, is_estimated: Tensor, progress: Progress
-) -> Uncertainty | None:
-    """Return how sure the partial correlations of an estimate are, None where J has no inverse.
+@dataclass(frozen=True)
+class UnpenalisedStep:
+    """The step from an estimate, under which the `sample` has its missing cells drawn."""
 
-    `augmented` is A (d + 1, d + 1) at an optimum, or near it, of the `sample`'s penalised
-    objective; `is_estimated`, bool of its shape, is False for a linear term that is held at zero.
-    Missing cells are drawn anew.
-    """
-    sample.redraw(augmented)
-    size, num_rows = len(augmented), sample.num_rows
-    free = is_estimated[upper_triangle(size, augmented.device)].nonzero().flatten()
-    factor, info = torch.linalg.cholesky_ex(sample.information(augmented)[free][:, free] / num_rows)
-    if info != 0:
-        return None
+    sample: RowSample
+    augmented: Tensor
+    """A (d + 1, d + 1), the estimate."""
+    free: Tensor
+    """int64: the entries of theta that are estimated."""
+    factor: Tensor
+    """Cholesky factor of J in those entries."""
+    mean: Tensor
+    """g (p, 1)"""
+    pairs: "_Pairs"
+    """The partial correlations at the step's end."""
 
-    def solved(slopes: Tensor) -> Tensor:
-        """Return J⁻¹ times slopes (p, r), 0 in entries that are not estimated."""
-        solution = torch.zeros_like(slopes)
-        solution[free] = torch.cholesky_solve(slopes[free], factor)
-        return solution
+    @classmethod
+    def of(
+        cls, sample: RowSample, augmented: Tensor, is_estimated: Tensor, progress: Progress
+    ) -> "UnpenalisedStep | None":
+        """Take the step, None where J has no inverse; missing cells are drawn anew.
 
-    mean = to_slope(sample.terms(augmented, progress)[1]).unsqueeze(1) / num_rows
-    debiased = augmented + to_matrix(solved(mean).squeeze(1), size)
-    pairs = _Pairs.of(debiased)
-    squares = torch.zeros_like(pairs.correlation)
-    rows = sample.data_rows().sort().values
-    for chunk in rows.split(max(1, _CHUNK // len(mean))):
-        is_kept = torch.zeros(int(rows[-1]) + 1, dtype=torch.bool, device=rows.device)
-        is_kept[chunk] = True
-        deviations = sample.scores(augmented, is_kept).mT - mean
-        squares += pairs.change(solved(deviations)).square().sum(dim=1)
-    change = pairs.correlation - _Pairs.of(augmented).correlation
-    return Uncertainty(
-        pairs.to_matrix(pairs.correlation, diagonal=1.0),
-        pairs.to_matrix(squares.sqrt() / num_rows, diagonal=0.0),
-        largest_change=float(change.abs().max()),
-    )
+        `augmented` is A (d + 1, d + 1) at an optimum, or near it, of the `sample`'s penalised
+        objective; `is_estimated`, bool of its shape, is False for a linear term that is held at
+        zero.
+        """
+        sample.redraw(augmented)
+        size, num_rows = len(augmented), sample.num_rows
+        free = is_estimated[upper_triangle(size, augmented.device)].nonzero().flatten()
+        information = sample.information(augmented)[free][:, free] / num_rows
+        factor, info = torch.linalg.cholesky_ex(information)
+        if info != 0:
+            return None
+        mean = to_slope(sample.terms(augmented, progress)[1]).unsqueeze(1) / num_rows
+        step = _solved(mean, free, factor).squeeze(1)
+        pairs = _Pairs.of(augmented + to_matrix(step, size))
+        return cls(sample, augmented, free, factor, mean, pairs)
+
+    @property
+    def largest_change(self) -> float:
+        """The largest change of a partial correlation; NaN where a K_ii came out negative."""
+        change = self.pairs.correlation - _Pairs.of(self.augmented).correlation
+        return float(change.abs().max())
+
+    def uncertainty(self) -> Uncertainty:
+        """Return how sure the partial correlations at its end are."""
+        pairs, num_rows = self.pairs, self.sample.num_rows
+        squares = torch.zeros_like(pairs.correlation)
+        rows = self.sample.data_rows().sort().values
+        for chunk in rows.split(max(1, _CHUNK // len(self.mean))):
+            is_kept = torch.zeros(int(rows[-1]) + 1, dtype=torch.bool, device=rows.device)
+            is_kept[chunk] = True
+            deviations = self.sample.scores(self.augmented, is_kept).mT - self.mean
+            changes = pairs.change(_solved(deviations, self.free, self.factor))
+            squares += changes.square().sum(dim=1)
+        return Uncertainty(
+            pairs.to_matrix(pairs.correlation, diagonal=1.0),
+            pairs.to_matrix(squares.sqrt() / num_rows, diagonal=0.0),
+        )
+
+
+def _solved(slopes: Tensor, free: Tensor, factor: Tensor) -> Tensor:
+    """Return J⁻¹ times slopes (p, r), 0 in entries that are not estimated."""
+    solution = torch.zeros_like(slopes)
+    solution[free] = torch.cholesky_solve(slopes[free], factor)
+    return solution
 
 
 class _Pairs(NamedTuple):

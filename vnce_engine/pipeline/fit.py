@@ -1,7 +1,7 @@
 """One fit of any model, from table to result: choose h, the penalty, then estimate."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Generic, assert_never
 
 import torch
@@ -18,8 +18,14 @@ from vnce_engine.inference.diagnostics import (
     numerical_warnings,
     stability_warnings,
 )
-from vnce_engine.inference.result import FitResult, LinearEvidence, Stability, Uncertainty
-from vnce_engine.inference.uncertainty import MOST_PARAMETERS, uncertainty_of
+from vnce_engine.inference.result import (
+    Diagnostics,
+    FitResult,
+    LinearEvidence,
+    Stability,
+    Uncertainty,
+)
+from vnce_engine.inference.uncertainty import MOST_PARAMETERS, UnpenalisedStep
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -128,12 +134,12 @@ def fit_table(
         options.noise_scale,
     )
     progress.checkpoint.move_to(problem.scale.device)
-    run = _Run(problem, options, progress)
+    run = _Run(observations, problem, options, progress)
     try:
         status = run.complete()
     except FitCancelledError:
         status = FitStatus.CANCELLED
-    return run.result(observations, status).with_columns_reordered(torch.argsort(columns))
+    return run.result(status).with_columns_reordered(torch.argsort(columns))
 
 
 def refuse_unbounded(observations: Observations, options: FitOptions) -> None:
@@ -162,8 +168,13 @@ class _Run(Generic[RowSampleT]):
     """The state of one fit; every attribute holds its latest value, also after a cancellation."""
 
     def __init__(
-        self, problem: PreparedTable[RowSampleT], options: FitOptions, progress: Progress
+        self,
+        observations: Observations,
+        problem: PreparedTable[RowSampleT],
+        options: FitOptions,
+        progress: Progress,
     ) -> None:
+        self._observations = observations
         self._options = options
         self._progress = progress
         kind = options.penalty_kind or PenaltyKind.ADAPTIVE
@@ -175,7 +186,8 @@ class _Run(Generic[RowSampleT]):
         self._cycles = self._setting.cycles(self._setting.start(), progress)
         self._sample = problem.sample
         self._noise_starts: list[int] = []
-        self._uncertainty: Uncertainty | None = None
+        self._diagnostics: Diagnostics | None = None
+        self._uncertainty: Uncertainty | str = "the fit has not converged"
 
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
@@ -185,9 +197,14 @@ class _Run(Generic[RowSampleT]):
         progress.enter("fit", done, _ESTIMATE_SHARE if is_assessed else 1.0)
         self._cycles = self._setting.cycles(start, progress)
         status = self._estimate()
-        if is_assessed and status is FitStatus.CONVERGED:
-            progress.enter("uncertainty", _ESTIMATE_SHARE, 1.0)
-            self._uncertainty = self._assess()
+        # A stage, as cells are drawn anew after it, and the surrogate's last point is not kept.
+        self._diagnostics = Diagnostics(
+            *progress.checkpoint.once(lambda: astuple(self._diagnose()))
+        )
+        if status is FitStatus.CONVERGED:
+            if is_assessed:
+                progress.enter("uncertainty", _ESTIMATE_SHARE, 1.0)
+            self._uncertainty = self._assess(self._diagnostics)
             progress.report(1.0, len(self._cycles.objective_path), self._cycles.objective_path[-1])
         return status
 
@@ -195,23 +212,36 @@ class _Run(Generic[RowSampleT]):
     def _num_parameters(self) -> int:
         return num_parameters(self._setting.problem.num_columns)
 
-    def _assess(self) -> Uncertainty | None:
-        """Return how sure the edges are, None where rows do not tell.
+    def _diagnose(self) -> Diagnostics:
+        """Judge the estimate by the draws and the point that its last cycle has left."""
+        problem, augmented = self._setting.problem, self._cycles.augmented
+        units = problem.interaction_units(augmented, has_linear=self._setting.has_linear)
+        return diagnose_contrastive(
+            self._observations, self._sample, augmented, self._cycles.point, units
+        )
+
+    def _assess(self, diagnostics: Diagnostics) -> Uncertainty | str:
+        """Return how sure the edges are, or why that is not known.
 
         One step takes off what the penalty of most fits does. What it leaves is about its square;
         where that is as much as a standard error, the estimate without a penalty is found first.
         """
+        if is_separated(diagnostics):
+            return "noise and data hardly overlap"
+        if self._num_parameters > MOST_PARAMETERS:
+            return f"the model has more than {MOST_PARAMETERS} parameters"
         setting, augmented = self._setting, self._cycles.augmented
         num_rows, constraints = setting.problem.num_rows, setting.constraints()
         estimated = constraints.estimated()
-        found = uncertainty_of(self._sample, augmented, estimated, self._progress)
-        if found is None or found.largest_change**2 < num_rows**-0.5:
-            return found
-        if self._num_parameters >= num_rows:
-            return found
-        refit, none = setting.cycles(augmented, self._progress), setting.penalty(None, num_rows)
-        refit.run(self._sample, none, constraints, _ROUGH_TOLERANCE, _REFIT_CYCLES)
-        return uncertainty_of(self._sample, refit.augmented, estimated, self._progress)
+        step = UnpenalisedStep.of(self._sample, augmented, estimated, self._progress)
+        is_short = step is None or step.largest_change**2 < num_rows**-0.5
+        if not is_short and self._num_parameters < num_rows:
+            refit, none = setting.cycles(augmented, self._progress), setting.penalty(None, num_rows)
+            refit.run(self._sample, none, constraints, _ROUGH_TOLERANCE, _REFIT_CYCLES)
+            step = UnpenalisedStep.of(self._sample, refit.augmented, estimated, self._progress)
+        if step is None:
+            return "the rows are too few, or too much alike, for as many parameters"
+        return step.uncertainty()
 
     def _choose_all(self) -> tuple[Tensor, float]:
         """Choose h and the strength where asked to; return where to start, the share of work done.
@@ -304,29 +334,21 @@ class _Run(Generic[RowSampleT]):
         ridge = replace(setting, kind=PenaltyKind.RIDGE)
         return ridge.penalty(strength, num_rows), ridge.constraints(graph)
 
-    def result(self, observations: Observations, status: FitStatus) -> FitResult:
-        """Undo the scaling and judge the fit."""
-        problem, cycles, has_linear = self._setting.problem, self._cycles, self._setting.has_linear
-        augmented, choice, penalty = cycles.augmented, self._choice, self._penalty
+    def result(self, status: FitStatus) -> FitResult:
+        """Undo the scaling and say what has been found."""
+        cycles, choice, penalty = self._cycles, self._choice, self._penalty
         path = () if choice is None else choice.path
         stability = None if choice is None else choice.stability
-        diagnostics = diagnose_contrastive(
-            observations,
-            self._sample,
-            augmented,
-            cycles.point,
-            problem.interaction_units(augmented, has_linear=has_linear),
-        )
-        no_uncertainty = self._no_uncertainty(status, is_overlapping=not is_separated(diagnostics))
+        diagnostics, uncertainty = self._diagnostics or self._diagnose(), self._uncertainty
         return FitResult(
-            model=problem.model(augmented),
+            model=self._setting.problem.model(cycles.augmented),
             status=status,
             message=MESSAGES[status] + (NO_OVERLAP if is_separated(diagnostics) else ""),
             objective_path=tuple(cycles.objective_path),
             num_iterations=len(cycles.objective_path),
             penalty=None if penalty is None else penalty.strength,
             penalty_path=path,
-            linear_choice="free" if has_linear else "zero",
+            linear_choice="free" if self._setting.has_linear else "zero",
             linear_evidence=self._linear_evidence,
             diagnostics=diagnostics,
             warnings=(
@@ -343,21 +365,9 @@ class _Run(Generic[RowSampleT]):
             ),
             stability=stability,
             noise_starts=tuple(self._noise_starts),
-            uncertainty=None if no_uncertainty else self._uncertainty,
-            no_uncertainty=no_uncertainty,
+            uncertainty=None if isinstance(uncertainty, str) else uncertainty,
+            no_uncertainty=uncertainty if isinstance(uncertainty, str) else None,
         )
-
-    def _no_uncertainty(self, status: FitStatus, *, is_overlapping: bool) -> str | None:
-        """Return why it is not known how sure the edges are; None where it is."""
-        if status is not FitStatus.CONVERGED:
-            return "the fit has not converged"
-        if not is_overlapping:
-            return "noise and data hardly overlap"
-        if self._num_parameters > MOST_PARAMETERS:
-            return f"the model has more than {MOST_PARAMETERS} parameters"
-        if self._uncertainty is None:
-            return "the rows are too few, or too much alike, for as many parameters"
-        return None
 
     def _selection(self, stability: Stability | None) -> str:
         """Return the rule that chose: held-out rows where half-samples could not."""

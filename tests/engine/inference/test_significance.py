@@ -22,7 +22,7 @@ def three_pairs(correlation: list[float], error: list[float], rule: DiscoveryRul
         for (i, j), value in zip([(0, 1), (0, 2), (1, 2)], values, strict=True):
             matrix[i, j] = matrix[j, i] = value
         matrices.append(matrix)
-    return EdgeTests.of(Uncertainty(*matrices, largest_change=0.0), rule)
+    return EdgeTests.of(Uncertainty(*matrices), rule)
 
 
 def test_p_values_and_intervals_are_those_of_the_normal_distribution() -> None:
