@@ -6,19 +6,24 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from vnce_engine import GaussianVNCE, TruncatedGaussianNCE, TruncatedGaussianVNCE
 from vnce_engine.contrastive.gaussian_problem import GaussianProblem
 from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.information import to_matrix, to_slope
-from vnce_engine.inference.uncertainty import _Pairs
+from vnce_engine.inference import uncertainty
+from vnce_engine.inference.uncertainty import UnpenalisedStep, _Pairs
 from vnce_engine.pipeline import fit as pipeline
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import Progress
+from vnce_engine.runtime.reports import FitStep
 
 FloatArray = NDArray[np.float64]
 
 NUM_COLUMNS = 4
+NUM_PARAMETERS = 15
 COVARIANCE = 0.5 ** np.abs(np.subtract.outer(np.arange(NUM_COLUMNS), np.arange(NUM_COLUMNS)))
 
 
@@ -36,15 +41,21 @@ def debiased(model: GaussianVNCE | TruncatedGaussianVNCE, field: str) -> FloatAr
     return matrix
 
 
+def incomplete_problem(
+    problem_class: type[Problem] | type[GaussianProblem],
+) -> Problem | GaussianProblem:
+    """Return 60 rows, a third of the cells missing, against three noise rows each."""
+    X = np.abs(normal_table(60) - 8.0)
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
+    generator = torch.Generator().manual_seed(0)
+    return problem_class.prepare(Observations.from_array(X), 3, "sobol", generator)
+
+
 @pytest.mark.parametrize("problem_class", [Problem, GaussianProblem])
 def test_the_scores_of_all_rows_are_the_slope_of_the_terms(
     problem_class: type[Problem] | type[GaussianProblem],
 ) -> None:
-    X = normal_table(60)
-    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
-    X = X[~np.isnan(X).all(axis=1)]
-    generator = torch.Generator().manual_seed(0)
-    problem = problem_class.prepare(Observations.from_array(X), 3, "sobol", generator)
+    problem = incomplete_problem(problem_class)
     augmented = problem.start(has_linear=True)
     sample = problem.sample
     sample.redraw(augmented)
@@ -68,18 +79,65 @@ def test_changes_of_partial_correlations_are_their_derivatives() -> None:
     torch.testing.assert_close(pairs.change(direction)[:, 0], numerical, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.parametrize("has_linear", [True, False])
+@pytest.mark.parametrize("problem_class", [Problem, GaussianProblem])
+def test_the_step_and_the_errors_are_those_of_their_matrices(
+    problem_class: type[Problem] | type[GaussianProblem],
+    has_linear: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By whole matrices t + J⁻¹ g and J⁻¹ V J⁻¹ / n, of which rows were taken a few at a time."""
+    problem = incomplete_problem(problem_class)
+    sample, n = problem.sample, problem.num_rows
+    augmented = problem.start(has_linear=has_linear)
+    augmented[0, 1] = augmented[1, 0] = 0.3
+    is_estimated = problem.constraints(has_linear=has_linear).estimated()
+    monkeypatch.setattr(uncertainty, "_CHUNK", 7 * NUM_PARAMETERS)
+    step = UnpenalisedStep.of(sample, augmented, is_estimated, Progress(None))
+    assert step is not None
+    found = step.uncertainty()
+
+    free = torch.from_numpy(is_estimated.numpy()[np.triu_indices(NUM_COLUMNS + 1)])
+    scores = sample.scores(augmented, torch.ones(n, dtype=torch.bool))
+    inverse = torch.zeros(NUM_PARAMETERS, NUM_PARAMETERS, dtype=torch.float64)
+    information = sample.information(augmented) / n
+    inverse[torch.outer(free, free)] = information[free][:, free].inverse().flatten()
+    end = augmented + to_matrix(inverse @ scores.mean(dim=0), NUM_COLUMNS + 1)
+    covariance = inverse @ torch.cov(scores.mT, correction=0) @ inverse / n
+    slopes = torch.autograd.functional.jacobian(
+        lambda theta: partial_correlations(to_matrix(theta, NUM_COLUMNS + 1)),
+        end[tuple(torch.triu_indices(NUM_COLUMNS + 1, NUM_COLUMNS + 1))],
+    )
+    variances = torch.einsum("ijp,pq,ijq->ij", slopes, covariance, slopes)
+    expected = partial_correlations(end)
+    torch.testing.assert_close(found.partial_correlation, expected)
+    torch.testing.assert_close(found.standard_error, variances.clamp(min=0).sqrt())
+    change = (expected - partial_correlations(augmented)).abs().max()
+    assert step.largest_change == pytest.approx(float(change))
+
+
+def partial_correlations(augmented: torch.Tensor) -> torch.Tensor:
+    """Return the partial correlations (d, d) of A (d + 1, d + 1), 1 on the diagonal."""
+    precision = augmented[:-1, :-1]
+    scale = precision.diagonal().rsqrt()
+    correlation = -precision * torch.outer(scale, scale)
+    return correlation + 2 * torch.eye(len(scale), dtype=scale.dtype)
+
+
+@pytest.mark.parametrize("penalty", [0.1, 3.0])
 @pytest.mark.parametrize("estimator", [GaussianVNCE, TruncatedGaussianVNCE])
 def test_of_a_complete_table_they_are_about_those_of_maximum_likelihood(
-    estimator: type[GaussianVNCE] | type[TruncatedGaussianVNCE],
+    estimator: type[GaussianVNCE] | type[TruncatedGaussianVNCE], penalty: float
 ) -> None:
     """Far from zero both models are the Gaussian, of which rho and (1 - rho²) / sqrt(n) are known.
 
     Against fifty noise rows a data row, which leaves NCE a variance of 1.1 times as much at most.
-    The penalty halves the interactions; the step brings them back.
+    What the penalties take from the interactions, the step brings back: by itself that of the weak
+    one, from a fit without a penalty that of the strong one, which halves them.
     """
     num_rows = 2_000
     X = normal_table(num_rows)
-    model = estimator(penalty=3.0, penalty_kind="ridge", noise_ratio=50, random_state=1).fit(X)
+    model = estimator(penalty=penalty, penalty_kind="ridge", noise_ratio=50, random_state=1).fit(X)
     inverse = np.linalg.inv(np.cov(X.T))
     scale = np.sqrt(np.diag(inverse))
     of_sample = -inverse / np.outer(scale, scale)
@@ -118,11 +176,62 @@ def test_a_fit_that_has_not_converged_has_none_and_says_so() -> None:
     assert all(edge.debiased is None and edge.verdict is None for edge in model.edges_)
 
 
+@pytest.mark.parametrize(
+    ("num_rows", "penalty", "is_refitted"),
+    [(200, 30.0, True), (200, 0.1, False), (14, 30.0, False)],
+)
+def test_a_fit_without_the_penalty_precedes_a_long_step_where_rows_outnumber_parameters(
+    num_rows: int, penalty: float, is_refitted: bool
+) -> None:
+    steps: list[FitStep] = []
+    model = TruncatedGaussianVNCE(penalty=penalty, linear="free")
+    model.fit(normal_table(num_rows), on_step=steps.append)
+    cycles = {step.iteration for step in steps if step.stage == "uncertainty"}
+    assert (cycles != {0, model.n_iter_}) is is_refitted
+    assert model.no_uncertainty_ is None
+
+
+def test_rows_that_say_nothing_of_the_parameters_have_no_step() -> None:
+    problem = incomplete_problem(GaussianProblem)
+    augmented = problem.start(has_linear=True)
+    augmented[-1, -1] = 1e4  # no row is at all likely to be data
+    everything = torch.ones_like(augmented, dtype=torch.bool)
+    assert UnpenalisedStep.of(problem.sample, augmented, everything, Progress(None)) is None
+
+
+def test_noise_that_does_not_overlap_the_data_tells_nothing() -> None:
+    model = TruncatedGaussianVNCE(penalty=1.0, noise_scale=1e3).fit(normal_table(100))
+    assert model.converged_
+    assert model.no_uncertainty_ == "noise and data hardly overlap"
+
+
 def test_too_many_parameters_for_a_matrix_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "MOST_PARAMETERS", 14)
     model = GaussianVNCE(penalty=1.0).fit(normal_table(100))
     assert model.no_uncertainty_ == "the model has more than 14 parameters"
     assert model.edges_[0].q_value is None
+
+
+def test_a_fit_that_goes_on_in_its_last_stage_has_the_same_diagnostics() -> None:
+    """Cells are drawn anew in it, under another estimate if the penalty is strong, as it is."""
+    X = normal_table(200)
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
+
+    def save(step: FitStep) -> None:
+        assert step.checkpoint is not None
+        if step.stage == "uncertainty":
+            saves.append(step.checkpoint.dump())
+
+    saves: list[bytes] = []
+    estimator = TruncatedGaussianVNCE(penalty=3.0, linear="free")
+    whole = clone(estimator).fit(X, on_step=save)
+    error = debiased(whole, "standard_error")
+    assert len(saves) > 3
+    for stored in saves:
+        resumed = clone(estimator).fit(X, checkpoint=Checkpoint.load(stored))
+        assert resumed.diagnostics_ == whole.diagnostics_
+        moved = np.abs(debiased(resumed, "debiased") - debiased(whole, "debiased"))
+        assert (moved <= 0.1 * error).all()
 
 
 def test_filled_cells_are_not_taken_for_observed_ones() -> None:
