@@ -1,6 +1,8 @@
 """Partial correlations without the penalty's bias, and their standard errors."""
 
 import math
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,6 +151,26 @@ def test_of_a_complete_table_they_are_about_those_of_maximum_likelihood(
     assert left < 0.2 * shrunk
     ratio = debiased(model, "standard_error")[off] / expected[off]
     assert (np.abs(ratio - 1) < 0.1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "verdicts"),
+    [
+        ({}, {"present": 3, "undecided": 3}),
+        ({"fdr": 0.3}, {"present": 4, "undecided": 2}),
+        ({"fdr": 0.3, "fdr_method": "benjamini-yekutieli"}, {"present": 3, "undecided": 3}),
+        ({"edge_threshold": 0.4}, {"present": 3, "undecided": 1, "absent": 2}),
+    ],
+)
+def test_an_estimator_s_options_are_the_rule_of_its_verdicts(
+    options: dict[str, Any], verdicts: dict[str, int]
+) -> None:
+    """At the default two q-values of six are above .8, and one is .23; their intervals reach .35.
+
+    By Benjamini and Yekutieli each is two and a half times as large.
+    """
+    model = GaussianVNCE(penalty=1.0, **options).fit(normal_table(40, seed=3))
+    assert Counter(edge.verdict for edge in model.edges_) == verdicts
 
 
 def test_without_a_penalty_there_is_nothing_to_take_off() -> None:
