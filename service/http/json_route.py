@@ -8,13 +8,14 @@ the interpreter from everybody else.
 import asyncio
 import json
 from collections import Counter
-from contextlib import suppress
 from email.message import Message as Header
+from typing import Any
 
 from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 from fastapi import Request, Response
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from service.http.content_coding import refuse_content_coding
@@ -48,25 +49,41 @@ class JsonRoute(ScopedRoute):
         if self.body_field is None:
             return handle
 
-        async def handle_json(request: Request) -> Response:
-            _require_json(request)
+        async def handle_parsed(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except HTTPException as error:
+                # FastAPI's own, in place of whatever reading the body raises.
+                if isinstance(error.__cause__, ProblemError):
+                    raise error.__cause__ from None
+                raise
+
+        async def handle_json(arriving: Request) -> Response:
+            _require_json(arriving)
+            request = _JsonRequest(arriving.scope, arriving.receive)
             await _read_at_most(request, (await get_settings(request)).max_json_bytes)
             body = await request.body()
             _require_utf_8(body)
             if len(body) < LONG_BYTES:
-                _parse(request, body)
-                return await handle(request)
+                return await handle_parsed(request)
 
             def handle_long() -> Response:
                 _refuse_countless(body)
-                _parse(request, body)
                 # FastAPI parses and validates in the event loop that runs its handler: here in one
                 # of the thread's own. The body has arrived: nothing of it is the other loop's.
-                return asyncio.run(handle(request))
+                return asyncio.run(handle_parsed(request))
 
             return await run_sync(handle_long, limiter=_few_at_a_time())
 
         return handle_json
+
+
+class _JsonRequest(Request):
+    """A request whose JSON is parsed once, by FastAPI, which says what is wrong with it."""
+
+    async def json(self) -> Any:
+        """Return what the body holds; refuse two fields of one name."""
+        return json.loads(await self.body(), object_pairs_hook=_object)
 
 
 def _few_at_a_time() -> CapacityLimiter:
@@ -136,16 +153,6 @@ def _refuse_countless(body: bytes) -> None:
         f"A JSON request has at most {MOST_OBJECTS} objects, {MOST_ARRAYS} arrays and {MOST_TEXTS} "
         "texts, names of fields among them.",
     )
-
-
-def _parse(request: Request, body: bytes) -> None:
-    """Parse the body into the request, where every later reader finds it.
-
-    What is no JSON stays unparsed: FastAPI, which then tries, says what is wrong with it.
-    """
-    with suppress(ValueError, RecursionError):
-        # Where Request.json() keeps what it has parsed; there is no public way to hand it over.
-        request._json = json.loads(body, object_pairs_hook=_object)
 
 
 def _object(fields: list[tuple[str, object]]) -> dict[str, object]:

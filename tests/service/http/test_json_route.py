@@ -1,6 +1,7 @@
 """JSON bodies are bounded in what they hold, before Python makes all of it."""
 
 import json
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -54,6 +55,24 @@ def test_two_fields_of_one_name_are_refused_instead_of_one_dropped(
     assert 'two fields "k"' in refusal(client, body)
     long = b'{"%b": 1, "%b": 2}' % (b"x" * 10_000, b"x" * 10_000)
     assert len(refusal(client, long)) < 200
+
+
+@pytest.mark.parametrize("padding", [0, LONG_BYTES])
+@pytest.mark.parametrize("body", [b'{"kind": "no such"}', b'{"kind": ', b'{"a": 1, "a": 2}'])
+def test_a_body_is_parsed_once_whatever_it_is(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, body: bytes, padding: int
+) -> None:
+    parsed = []
+    parse = json.loads
+
+    def parse_and_note(text: Any, **options: Any) -> Any:
+        if isinstance(text, bytes) and text.startswith(body):
+            parsed.append(text)
+        return parse(text, **options)
+
+    monkeypatch.setattr(json, "loads", parse_and_note)
+    refusal(client, body + b" " * padding)
+    assert len(parsed) == 1
 
 
 @pytest.mark.parametrize(
