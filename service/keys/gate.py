@@ -68,8 +68,6 @@ class GateMiddleware:
             await answer(scope, receive, send)
             return
         request.state.identity = identity
-        if identity.key_id is not None:
-            request.state.key_id = identity.key_id  # for the log
         await self.app(scope, receive, send)
 
     async def _identity(self, request: Request) -> Identity:
