@@ -61,9 +61,14 @@ def least_observed(num_rows: int) -> int:
 
 def effective_penalty(estimator: ContrastiveSpec) -> PenaltyChoice | float | None:
     """Return the penalty that is meant: the paper's recipe has none to choose."""
-    if estimator.penalty is PenaltyChoice.AUTO and _is_paper(estimator):
+    if estimator.penalty is PenaltyChoice.AUTO and is_paper(estimator):
         return None
     return estimator.penalty
+
+
+def is_paper(estimator: EstimatorSpec | ContrastiveSpec) -> bool:
+    """Return whether an estimator is to follow the paper's own recipe."""
+    return isinstance(estimator, VnceEstimatorSpec) and estimator.preset is Preset.PAPER
 
 
 def reasons_against(
@@ -153,7 +158,7 @@ def _of_the_pair(request: EstimationSpec) -> Iterator[ProblemItem]:
 
 def _beyond_gaussian(estimator: ContrastiveSpec) -> Iterator[ProblemItem]:
     """Yield the choices that contrastive estimators do not offer for model "gaussian"."""
-    if _is_paper(estimator):
+    if is_paper(estimator):
         yield ProblemItem(
             message='Model "gaussian" has no preset but "default".', pointer="/estimator/preset"
         )
@@ -182,7 +187,7 @@ def _of_the_penalty(estimator: ContrastiveSpec, width: int, rows: int) -> Iterat
                     pointer=f"/estimator/penalties/{position}",
                 )
     elif penalty is None or penalty < weakest:
-        auto = "" if _is_paper(estimator) else ', or to "auto"'
+        auto = "" if is_paper(estimator) else ', or to "auto"'
         yield ProblemItem(
             message=f"{unbounded}: set `penalty` to at least {weakest}{auto}, or use fewer "
             "variables.",
@@ -250,7 +255,7 @@ def _of_the_column(
             count=column.n_negative,
         )
     yield from refused_limits(request.censored, column)
-    if _is_paper(request.estimator) and column.n_zeros > 0:
+    if is_paper(request.estimator) and column.n_zeros > 0:
         yield ProblemItem(
             message='Exact zeros are impossible under the log-normal family of preset "paper"; '
             'use preset "default".',
@@ -270,7 +275,3 @@ def refused_limits(censored: CensoredRule, column: ColumnSummary) -> Iterator[Pr
             column=column.name,
             count=num_limits,
         )
-
-
-def _is_paper(estimator: EstimatorSpec | ContrastiveSpec) -> bool:
-    return isinstance(estimator, VnceEstimatorSpec) and estimator.preset is Preset.PAPER

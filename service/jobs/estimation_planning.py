@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from service.datasets.records import GroundTruthRecord
 from service.datasets.schemas import DatasetSummary
-from service.jobs.compatibility import effective_penalty, num_parameters, reasons_against
+from service.jobs.compatibility import effective_penalty, is_paper, num_parameters, reasons_against
 from service.jobs.planned_data import (
     choose_columns,
     gap_warnings,
@@ -17,13 +17,9 @@ from service.jobs.planned_data import (
 from service.jobs.plans import Plan, PlannedData
 from service.jobs.schemas import EstimationPlan, JobSize, PlanWarning
 from service.jobs.specs.base import chosen_seed, planned
-from service.jobs.specs.contrastive import (
-    PAPER_NOISE_DRAWS,
-    ContrastiveSpec,
-    VnceEstimatorSpec,
-)
+from service.jobs.specs.contrastive import PAPER_NOISE_DRAWS, ContrastiveSpec
 from service.jobs.specs.estimation import EstimationSpec
-from service.jobs.vocabulary import LinearChoice, Preset
+from service.jobs.vocabulary import LinearChoice
 
 BYTES_PER_NUMBER = 8
 _MCAR = "The result is valid if cells are missing completely at random."
@@ -116,14 +112,13 @@ def _decided(request: EstimationSpec) -> dict[str, Any]:
     """Return the parts of a request that other parts of it decide."""
     parts: dict[str, Any] = {}
     estimator, model = request.estimator, request.model
-    is_paper = isinstance(estimator, VnceEstimatorSpec) and estimator.preset is Preset.PAPER
+    follows_paper = is_paper(estimator)
     if isinstance(estimator, ContrastiveSpec):
         recipe: dict[str, Any] = {"penalty": effective_penalty(estimator)}
-        if is_paper:
+        if follows_paper:
             recipe["noise_draws"] = PAPER_NOISE_DRAWS
         parts["estimator"] = estimator.model_copy(update=recipe)
-    is_open = model.linear is LinearChoice.AUTO
-    if is_open and is_paper:
+    if model.linear is LinearChoice.AUTO and follows_paper:
         parts["model"] = model.model_copy(update={"linear": LinearChoice.ZERO})
     return parts
 
