@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     )
     max_columns: int = Field(default=2_000, gt=0, description="Most columns of a data set.")
     max_name_length: int = Field(
-        default=500, gt=0, description="Longest data set, tag or column name, in characters."
+        default=500, gt=0, description="Longest name of a data set or a column, in characters."
     )
     reader_memory_bytes: int = Field(
         default=3 * 2**29,
