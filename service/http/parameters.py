@@ -29,6 +29,8 @@ async def refuse_nul(request: Request) -> None:
 
 async def refuse_unknown_parameters(request: Request) -> None:
     """Raise `ProblemError` that names each query parameter which the operation does not declare."""
+    if not request.query_params:
+        return
     known = _query_parameters(request.scope["route"])
     unknown = sorted(set(request.query_params).difference(known))
     if not unknown:
