@@ -1,5 +1,6 @@
 """Clients that send or take nothing are given up, and cost the API no connection."""
 
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -79,11 +80,12 @@ def test_a_body_that_comes_piece_by_piece_comes_to_the_api_at_once(
     first, last = b"1,2\n" * 50_000, b"3,4\n"
     length = f"Content-Length: {len(first) + len(last)}\r\n\r\n".encode()
     connection = narrow.connect(POST + length + first)
-    (worker,) = psutil.Process(narrow.process.pid).children()
 
     def is_in_a_file() -> bool:
-        files = Path(f"/proc/{worker.pid}/fd").iterdir()
-        return any(f"{narrow.folder}/bodies/" in str(file.readlink()) for file in files)
+        # Connections are made before there is a worker to take them, and its files come and go.
+        workers = psutil.Process(narrow.process.pid).children()
+        files = [file for worker in workers for file in Path(f"/proc/{worker.pid}/fd").iterdir()]
+        return any(f"{narrow.folder}/bodies/" in os.path.realpath(file) for file in files)
 
     wait_for(is_in_a_file, "a file of the proxy")
     assert not upstream.has_been_asked()
