@@ -22,6 +22,7 @@ def assert_is_problem(served: Served, sent: bytes, code: ProblemCode) -> None:
     answer.begin()
     assert answer.status == KINDS[code].status
     assert answer.headers["Content-Type"] == MEDIA_TYPE
+    assert answer.headers["Server"] == "nginx"  # and not of which release
     problem = Problem.model_validate_json(answer.read())
     assert problem == problem_document(code, problem.detail, request_id=problem.request_id)
     assert answer.headers.get_all("X-Request-ID") == [problem.request_id]

@@ -1,6 +1,7 @@
 """Connections to the API are kept and closed by the proxy first; events are not held back."""
 
 import re
+import signal
 import socket
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from service.http.serving import configuration
 from service.settings import Settings
 from tests.served import Served
 from tests.stack.proxy.conftest import TEMPLATES, Proxy, Upstream
+from tests.waiting import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -86,6 +88,19 @@ def test_an_event_comes_before_the_next_is_sent(
             event = b"id: %d\n\n" % number
             asked.sendall(event)
             receive(connection, event)
+
+
+def test_a_stop_does_not_wait_for_the_end_of_an_event_stream(
+    start_proxy: Proxy, upstream: Upstream, tmp_path: Path
+) -> None:
+    shorter = ("worker_shutdown_timeout 5s;", "worker_shutdown_timeout 1s;")
+    with start_proxy(tmp_path / "proxy", upstream.port, replaced=shorter) as proxy:
+        connection = proxy.connect(b"GET /v1/jobs/job_x/events HTTP/1.1\r\nHost: here\r\n\r\n")
+        event = b"id: 1\n\n"
+        upstream.take().sendall(b"HTTP/1.1 200 OK\r\nX-Accel-Buffering: no\r\n\r\n" + event)
+        receive(connection, event)
+        proxy.process.send_signal(signal.SIGQUIT)
+        assert proxy.process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_the_changes_of_a_job_come_one_by_one(proxy: Served) -> None:
