@@ -103,6 +103,16 @@ def test_a_job_without_a_slot_is_refused_and_its_message_comes_back(
     assert claim(everyone, jobs[2]) is not None
 
 
+def test_a_message_that_is_to_be_sent_anyhow_is_not_delayed_by_a_refusal(
+    everyone: Database, add_job: AddJob
+) -> None:
+    jobs = [add_job() for _ in range(3)]
+    held = [claim(everyone, job_id) for job_id in jobs[:2]]
+    assert claim(everyone, jobs[2]) is None
+    succeed(everyone, held[0])
+    assert send(everyone) == [jobs[2]]
+
+
 def test_a_dispatcher_without_the_limit_does_not_send_refused_jobs_round_and_round(
     everyone: Database, add_job: AddJob
 ) -> None:
