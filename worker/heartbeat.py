@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from sqlalchemy.exc import DBAPIError
@@ -107,12 +106,7 @@ class LeaseKeeper:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._body_ended.set()
         self._thread.join()
         if self.stop_reason is StopReason.SHUTDOWN and self._checkpoint is not None:

@@ -33,16 +33,13 @@ class Commands(TyperGroup):
         """Run the command that the arguments name."""
         try:
             return super().invoke(ctx)
-        except ServiceProblemError as error:
+        except (ServiceProblemError, JobFailedError) as error:
             print_problem(error.problem)
             code = _code_of(error.problem)
         except ProblemError as error:  # raised by the service's own rules when run here
             problem = problem_document(error.code, error.detail, errors=error.errors)
             print_problem(problem)
             code = _code_of(problem)
-        except JobFailedError as error:
-            print_problem(error.problem)
-            code = _code_of(error.problem)
         except ServiceUnreachableError as error:
             reason = str(error).rstrip(".")
             print_error(f"{reason}. Start it with `vnce serve`, or name another by --url.")

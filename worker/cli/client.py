@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
@@ -74,12 +73,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._http.close()
 
     def status(self) -> JsonObject:
