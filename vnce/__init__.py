@@ -15,6 +15,8 @@ if _HERE not in sys.path:
     sys.path.insert(0, _HERE)
     others = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{_HERE}{os.pathsep}{others}" if others else _HERE
+    # The folder that a command is given in may have a `worker` of its own.
+    os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def main() -> None:

@@ -161,6 +161,9 @@ def test_the_command_of_a_wheel_fits_a_table(whole: Path, tmp_path: Path) -> Non
 
 
 def test_the_service_of_a_wheel_reads_an_upload_and_runs_a_job(whole: Path, tmp_path: Path) -> None:
+    for name in ("service", "worker"):  # of whoever starts it there
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('not the one of vnce')")
     command = [whole.with_name("vnce"), "serve", "--port", "0", "--data", tmp_path / "data"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as serving:
         try:
