@@ -87,7 +87,12 @@ def test_what_was_not_chosen_is_left_to_the_service() -> None:
 
 
 @pytest.mark.parametrize(
-    ("estimator", "model"), [("gaussian-em", "gaussian"), ("mle", "truncated-gaussian")]
+    ("estimator", "model"),
+    [
+        ("gaussian-em", "gaussian"),
+        ("gaussian-score-matching", "gaussian"),
+        ("mle", "truncated-gaussian"),
+    ],
 )
 def test_an_estimator_is_of_the_model_that_it_needs(estimator: str, model: str) -> None:
     assert estimation_request("d", given(estimator=estimator))["model"] == {"kind": model}

@@ -29,11 +29,20 @@ class Wheels(BaseModel):
         default="auto", description="Grip; left out: chosen; null: none at all."
     )
 
+    load: float = Field(default=0.5, description="What each of them bears.")
+
 
 class Runners(BaseModel):
     kind: Literal["runners"]
     number: Annotated[int, Field(description="How many runners.")] = 2
     waxed: bool = Field(default=True, description="With wax.")
+    load: float = Field(default=0.5, description="What each of them bears.")
+
+
+class Feet(BaseModel):
+    kind: Literal["feet"]
+    number: Annotated[int, Field(description="How many feet.")] = 2
+    load: float = Field(default=0.25, description="What each of them bears.")
 
 
 class Order(BaseModel):
@@ -43,7 +52,7 @@ class Order(BaseModel):
     sizes: list[float] | None = Field(default=None, description="Sizes; null: the usual ones.")
     spare: bool = Field(default=False, description="With a spare part.")
     parts: Annotated[
-        Wheels | Runners,
+        Wheels | Runners | Feet,
         Field(discriminator="kind", description="What it moves on; left out: `wheels`."),
     ] = Wheels(kind="wheels")
 
@@ -117,9 +126,10 @@ def test_what_a_field_cannot_be_is_misuse_that_names_the_flag(
         ("--parts", "What it moves on.", "wheels"),
         (
             "--number",
-            "**wheels:** How many, from 1. **runners:** How many runners.",
-            "4; 2 for runners",
+            "**wheels:** How many, from 1. **runners:** How many runners. **feet:** How many feet.",
+            "4 for wheels; 2 for others",
         ),
+        ("--load", "What each of them bears.", "0.5; 0.25 for feet"),
         ("--grip", "**wheels:** Grip; `none`: none at all.", "auto"),
         ("--waxed", "**runners:** With wax.", "true"),
         ("--sizes", "Sizes.", "the usual ones"),

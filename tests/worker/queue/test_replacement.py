@@ -21,6 +21,7 @@ def test_a_worker_looks_for_ended_processes_again_and_again_until_its_consumer_s
         if look:
             look()
         else:
+            assert seconds < 1  # Celery by itself looks every five
             time.sleep(seconds)
         if len(looks) == 3:
             step.stop(consumer)
