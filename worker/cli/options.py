@@ -30,13 +30,16 @@ Cursor = Annotated[
     typer.Option("--cursor", help="Cursor that the last page named.", show_default=False),
 ]
 
+# Estimators that the truncated Gaussian does not have.
+_OF_THE_GAUSSIAN_ALONE = ("gaussian-em", "gaussian-score-matching")
+
 READING = RequestOptions({"": ReadOptions}, panels={"": "How the file is read"})
 ESTIMATION = RequestOptions(
     {"": EstimationSpec, "mixture": MixtureEstimationSpec},
     panels={"": "Data and result", "/model": "Model", "/estimator": "Estimator"},
     places={"/dataset_id": "DATASET", "/tag": "--tag"},
     defaults={
-        "/model/kind": "truncated-gaussian; gaussian for gaussian-em, gaussian-score-matching"
+        "/model/kind": f"truncated-gaussian; gaussian for {', '.join(_OF_THE_GAUSSIAN_ALONE)}"
     },
 )
 SIMULATION = RequestOptions(
@@ -76,7 +79,7 @@ def estimation_request(dataset_id: str, given: Mapping[str, Any]) -> JsonObject:
     """Return the body of an estimation job; what was not given is left to the service."""
     document = ESTIMATION.document(given)
     estimator = {"kind": "vnce"} | document.get("estimator", {})
-    is_gaussian = estimator["kind"] in ("gaussian-em", "gaussian-score-matching")
+    is_gaussian = estimator["kind"] in _OF_THE_GAUSSIAN_ALONE
     usual = ModelKind.GAUSSIAN if is_gaussian else ModelKind.TRUNCATED_GAUSSIAN
     model = {"kind": usual.value} | document.get("model", {})
     return document | {"dataset_id": dataset_id, "model": model, "estimator": estimator}
