@@ -39,6 +39,15 @@ class EdgeRecord(Record):
     n_pairwise: Mapped[int]
     # Share of half-samples that have the edge; null where none were drawn.
     inclusion: Mapped[float | None]
+    # Partial correlation without the penalty's bias, and how sure it is; null where not known.
+    debiased: Mapped[float | None]
+    standard_error: Mapped[float | None]
+    lower: Mapped[float | None]
+    upper: Mapped[float | None]
+    p_value: Mapped[float | None]
+    q_value: Mapped[float | None]
+    # A word of `results.vocabulary.Verdict`.
+    verdict: Mapped[str | None]
 
 
 class ArtefactRecord(Record):

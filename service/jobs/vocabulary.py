@@ -112,6 +112,13 @@ PENALTY_SHAPES = (
 )
 
 
+class FdrMethod(StrEnum):
+    """How q-values bound the expected share of false edges among those found."""
+
+    BENJAMINI_HOCHBERG = "benjamini-hochberg"
+    BENJAMINI_YEKUTIELI = "benjamini-yekutieli"
+
+
 class Selection(StrEnum):
     """How a penalty's strength is chosen."""
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from service.results.vocabulary import Verdict
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -20,3 +22,13 @@ class Edge:
     n_pairwise: int
     # Share of half-samples whose graph has the edge; None where none were drawn.
     inclusion: float | None = None
+    # The partial correlation without the penalty's bias, its standard error, the ends of its 95 %
+    # interval, the p-value of zero and the q-value; None where they are not known.
+    debiased: float | None = None
+    standard_error: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    # None where the estimator has no standard errors.
+    verdict: Verdict | None = None

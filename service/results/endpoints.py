@@ -17,7 +17,7 @@ from service.results.downloads import send_artefact
 from service.results.pages import GraphPage, ResultRead, describe_edge, describe_result
 from service.results.repository import EdgeFilter
 from service.results.schemas import EdgeRuleRead, MatrixRead, RocRead
-from service.results.vocabulary import EdgeScore
+from service.results.vocabulary import EdgeScore, Verdict
 
 router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"], route_class=ScopedRoute)
 
@@ -63,13 +63,16 @@ def list_edges(
     selected: Annotated[
         bool | None, Query(description="Only pairs that meet the edge rule, or do not.")
     ] = None,
+    verdict: Annotated[
+        Verdict | None, Query(description="Only pairs of which the table says this.")
+    ] = None,
     limit: EdgeLimit = 1_000,
     cursor: Annotated[
         str | None, Query(max_length=20, description="`next_cursor` of the page before.")
     ] = None,
 ) -> Response:
     """List pairs of variables, strongest first; every pair has its rank."""
-    wanted = EdgeFilter(min_abs_weight=min_abs_weight, selected=selected)
+    wanted = EdgeFilter(min_abs_weight, selected, verdict)
     with database.repeatable_read() as session:
         access.estimation_of(session, job_id)
         head = repository.graph_head(session, job_id)

@@ -15,7 +15,7 @@ from service.results.mixture_result import MixtureResult
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
 from service.results.scoring_result import ScoringResult
 from service.results.simulation_result import SimulationResult
-from service.results.vocabulary import EdgeScore
+from service.results.vocabulary import EdgeScore, Verdict
 
 
 class ResultLinks(ResultModel):
@@ -120,6 +120,28 @@ class EdgeRead(ResultModel):
         description="Share of half-samples that have the edge; null without stability, and where "
         "too few say something of the pair.",
     )
+    debiased: float | None = Field(
+        ge=-1,
+        le=1,
+        description="The partial correlation without the penalty's bias. Null, as the next five, "
+        "where it is not known: `uncertainty` of the result says why.",
+    )
+    standard_error: float | None = Field(
+        ge=0, description="Standard error of `debiased`, over tables of as many rows and gaps."
+    )
+    lower: float | None = Field(ge=-1, le=1, description="Lower end of the 95 % interval.")
+    upper: float | None = Field(ge=-1, le=1, description="Its upper end.")
+    p_value: float | None = Field(
+        ge=0, le=1, description="p-value, two-sided, of a partial correlation of zero."
+    )
+    q_value: float | None = Field(
+        ge=0, le=1, description="Least false discovery rate at which the pair is found."
+    )
+    verdict: Verdict | None = Field(
+        description="`present`: its q-value is at most `fdr`; `absent`: it is not, and the whole "
+        "interval is nearer to zero than the edge threshold; `undecided`: neither. Null where the "
+        "estimator has no standard errors."
+    )
 
 
 class GraphPage(ResultModel):
@@ -169,6 +191,13 @@ def describe_edge(edge: EdgeRecord, *, is_positive_definite: bool) -> EdgeRead:
         selected=edge.selected,
         n_pairwise=edge.n_pairwise,
         inclusion=edge.inclusion,
+        debiased=edge.debiased,
+        standard_error=edge.standard_error,
+        lower=edge.lower,
+        upper=edge.upper,
+        p_value=edge.p_value,
+        q_value=edge.q_value,
+        verdict=None if edge.verdict is None else Verdict(edge.verdict),
     )
 
 

@@ -13,6 +13,7 @@ from service.db import blobs
 from service.db.blobs import BlobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.results.outcome import Outcome
+from service.results.vocabulary import Verdict
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class EdgeFilter:
     min_abs_weight: float
     # Only those that are selected, or are not; None: both.
     selected: bool | None
+    # Only those of this verdict; None: all.
+    verdict: Verdict | None = None
 
 
 # What is stored of an edge; its partial correlation follows from the document.
@@ -34,6 +37,13 @@ _EDGE_COLUMNS = (
     "selected",
     "n_pairwise",
     "inclusion",
+    "debiased",
+    "standard_error",
+    "lower",
+    "upper",
+    "p_value",
+    "q_value",
+    "verdict",
 )
 
 
@@ -112,4 +122,6 @@ def strongest_edges(
     )
     if wanted.selected is not None:
         query = query.where(EdgeRecord.selected == wanted.selected)
+    if wanted.verdict is not None:
+        query = query.where(EdgeRecord.verdict == wanted.verdict)
     return list(session.scalars(query.order_by(EdgeRecord.rank).limit(limit)))

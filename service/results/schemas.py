@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.jobs.vocabulary import (
+    FdrMethod,
     LassoChoice,
     LinearChoice,
     PenaltyChoice,
@@ -15,7 +16,7 @@ from service.jobs.vocabulary import (
     Selection,
     Transform,
 )
-from service.results.vocabulary import EdgeScore, FitStatus
+from service.results.vocabulary import EdgeRule, EdgeScore, FitStatus
 
 
 class ResultModel(BaseModel):
@@ -210,15 +211,40 @@ class CountsRead(ResultModel):
 class EdgeRuleRead(ResultModel):
     """When a pair counts as an edge."""
 
+    decided_by: EdgeRule = Field(
+        default=EdgeRule.THRESHOLD,
+        description="`false-discovery-rate`: pairs whose verdict is `present` are selected; "
+        "`threshold`, where edges have no q-values or the penalty chose a graph: those whose "
+        "|partial correlation| reaches it, a rule for display.",
+    )
     threshold: float = Field(
-        ge=0, le=1, description="Least |partial correlation| of a selected pair."
+        ge=0,
+        le=1,
+        description="|partial correlation| from which an edge matters: one whose interval lies "
+        "within it is absent.",
     )
     text: str = Field(
-        description="The rule in words; a display rule, not a test. Where K is not positive "
-        "definite, why no pair is selected."
+        description="The rule in words. Where K is not positive definite, why no pair is selected."
     )
     n_selected: int = Field(ge=0, description="Pairs that meet it.")
     n_pairs: int = Field(ge=1, description="All pairs.")
+
+
+class UncertaintyRead(ResultModel):
+    """How sure the edges are, in all."""
+
+    reason: str | None = Field(
+        description="Why edges have no standard errors; null where they have, else all below is."
+    )
+    fdr: float | None = Field(
+        gt=0, lt=1, description="False discovery rate at which pairs are found present."
+    )
+    fdr_method: FdrMethod | None = Field(description="How q-values are made of p-values.")
+    n_present: int | None = Field(ge=0, description="Pairs found present.")
+    n_absent: int | None = Field(ge=0, description="Pairs found absent.")
+    n_undecided: int | None = Field(
+        ge=0, description="Pairs of which the table does not tell which they are."
+    )
 
 
 class ScoreRead(ResultModel):
@@ -289,6 +315,9 @@ class EstimationResult(ResultModel):
     assumption: str = Field(description="What must hold about the missing cells.")
     counts: CountsRead = Field(description="How much data there was.")
     edge_rule: EdgeRuleRead = Field(description="When a pair counts as an edge.")
+    uncertainty: UncertaintyRead | None = Field(
+        default=None, description="How sure the edges are; null in results of earlier releases."
+    )
     scores: list[ScoreRead] = Field(
         description="Agreement with the true graph, every score once; without a true graph each "
         "says so."

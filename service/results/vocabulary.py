@@ -11,6 +11,21 @@ class FitStatus(StrEnum):
     NON_FINITE = "non_finite"
 
 
+class EdgeRule(StrEnum):
+    """By what pairs are selected as the edges of a network."""
+
+    FALSE_DISCOVERY_RATE = "false-discovery-rate"
+    THRESHOLD = "threshold"
+
+
+class Verdict(StrEnum):
+    """What a table says about an edge."""
+
+    PRESENT = "present"
+    ABSENT = "absent"
+    UNDECIDED = "undecided"
+
+
 class EdgeScore(StrEnum):
     """What pairs are ranked by when they are compared with a true graph."""
 

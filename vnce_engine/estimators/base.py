@@ -28,7 +28,7 @@ from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.imputation import impute
 from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
-from vnce_engine.inference.result import Edge, FitResult
+from vnce_engine.inference.result import Edge, EdgeRule, FitResult
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_count, check_range, is_whole, shown
 from vnce_engine.runtime.progress import OnStep, Progress
@@ -222,6 +222,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             None if result.stability is None else result.stability.inclusion,
             is_positive_definite=result.diagnostics.is_positive_definite,
         )
+        self.edge_rule_ = EdgeRule.THRESHOLD
         self.no_uncertainty_ = result.no_uncertainty
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)

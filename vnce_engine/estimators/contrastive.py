@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.inference.result import FitResult
+from vnce_engine.inference.result import EdgeRule, FitResult, Verdict
 from vnce_engine.inference.significance import DiscoveryRule, EdgeTests, FdrMethod
 from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
 from vnce_engine.pipeline.fit import AUTO, MAX_CYCLES, FitOptions
@@ -83,6 +83,11 @@ class ContrastiveEstimator(NetworkEstimator):
         rule = DiscoveryRule(self.fdr, FdrMethod(self.fdr_method), self.edge_threshold)
         tests = EdgeTests.of(result.uncertainty, rule)
         self.edges_ = [tests.judge(edge) for edge in self.edges_]
+        if result.selection not in (Selection.EBIC, Selection.STABILITY):
+            self.edge_rule_ = EdgeRule.FALSE_DISCOVERY_RATE
+            self.edges_ = [
+                replace(edge, selected=edge.verdict is Verdict.PRESENT) for edge in self.edges_
+            ]
 
     def _check_parameters(self) -> None:
         check_choice("penalty_kind", self.penalty_kind, (AUTO, *PenaltyKind))

@@ -69,7 +69,9 @@ class GaussianVNCE(_GaussianEstimator):
     min_observed : int or None
         As it is for `TruncatedGaussianVNCE`.
     edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge.
+        |partial correlation| from which an edge matters: one whose interval lies within this has
+        the verdict that it is absent. Where edges have no intervals, and of a graph by "ebic" or
+        "stability", the pairs that reach it are `selected`; elsewhere those found present are.
     device : "auto", "cpu" or "cuda"
         Where the fit works: "auto" is CUDA where there is a device. The same numbers are drawn
         everywhere, and results agree to 1e-6; the CPU is the default so that they agree to the bit.

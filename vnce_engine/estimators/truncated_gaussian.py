@@ -98,8 +98,9 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         Observed cells that every column needs; None for 10 or 2 % of the rows that have any, if
         that is more, but not more than half of them.
     edge_threshold : float
-        |partial correlation| from which a pair is shown as an edge, `selected`. An edge whose
-        interval lies within this has the verdict that it is absent.
+        |partial correlation| from which an edge matters: one whose interval lies within this has
+        the verdict that it is absent. Where edges have no intervals, and of a graph by "ebic" or
+        "stability", the pairs that reach it are `selected`; elsewhere those found present are.
     device : "auto", "cpu" or "cuda"
         Where the fit works: "auto" is CUDA where there is a device. The same numbers are drawn
         everywhere, and results agree to 1e-6; the CPU is the default so that they agree to the bit.
@@ -118,10 +119,12 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         The same where K is positive definite: the partial correlations of the parent (untruncated)
         Gaussian. Diagonal 1; NaN off it where K is indefinite, which has no parent Gaussian.
     edges_ : list of Edge
-        All pairs, the largest |scaled interaction| first; none is selected where K is indefinite.
+        All pairs, the largest |scaled interaction| first.
         Each has, without the penalty's bias, its partial correlation (`debiased`), standard error,
         95 % interval (`lower`, `upper`), p- and q-value, and a `verdict`: "present", "absent" or
         "undecided". See docs/engine.md.
+    edge_rule_ : EdgeRule
+        By what pairs are `selected`: "false-discovery-rate" or "threshold".
     no_uncertainty_ : str or None
         Why they have not, such as a fit that has not converged; None where they have.
     penalty_, penalty_kind_ : float and str, or None

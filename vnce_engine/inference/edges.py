@@ -17,9 +17,9 @@ def ranked_edges(
 ) -> list[Edge]:
     """Return all pairs of variables, the largest |scaled interaction| first.
 
-    Ties keep the order of the columns. An edge is selected if its |partial correlation| is at least
-    `threshold`, unless its interaction is exactly zero; of an indefinite K, which has no partial
-    correlations, none is.
+    Ties keep the order of the columns. A pair is selected by `EdgeRule.THRESHOLD`: if its |partial
+    correlation| is at least `threshold`, unless its interaction is exactly zero; of an indefinite
+    K, which has no partial correlations, none is.
     `inclusion` (d, d) is the share of half-samples with each edge, NaN where it is not known.
     """
     interaction = scaled_interaction(precision)

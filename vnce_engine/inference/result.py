@@ -80,6 +80,16 @@ class LinearEvidence:
     """Which of the two fits had settled; where one alone has, it was chosen."""
 
 
+class EdgeRule(StrEnum):
+    """By what pairs are selected as the edges of the network."""
+
+    FALSE_DISCOVERY_RATE = "false-discovery-rate"
+    """Those whose q-value is at most the rate: a test, whose verdict is that they are present."""
+    THRESHOLD = "threshold"
+    """Those whose |partial correlation| reaches the threshold and is not zero: for display, not a
+    test. Where edges have no q-values, or a graph was chosen by eBIC or stability."""
+
+
 class Verdict(StrEnum):
     """What a table says about an edge."""
 
@@ -122,8 +132,8 @@ class Edge:
     partial_correlation: float
     """The same as a correlation, from -1 to 1; NaN where K is not positive definite."""
     selected: bool
-    """Whether the interaction is not zero and |partial correlation| reaches the threshold: a rule
-    for display, not a test; `verdict` is one. No pair of an indefinite K is."""
+    """Whether it is an edge of the network, by the estimator's `edge_rule_`. Of an indefinite K no
+    pair reaches a threshold."""
     n_pairwise: int
     """Rows in which both variables were observed."""
     inclusion: float | None = None
@@ -141,6 +151,7 @@ class Edge:
     q_value: float | None = None
     """The smallest false discovery rate at which the pair is among the edges found."""
     verdict: Verdict | None = None
+    """None where the estimator has no standard errors."""
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,11 @@ class EdgeTests:
         )
 
     def judge(self, edge: Edge) -> Edge:
-        """Return the edge with what is known of it."""
+        """Return the edge with what is known of it; where that is nothing it is undecided."""
         pair = edge.source, edge.target
         q_value, lower, upper = (float(of[pair]) for of in (self.q_value, self.lower, self.upper))
         if math.isnan(q_value):
-            return edge
+            return replace(edge, verdict=Verdict.UNDECIDED)
         return replace(
             edge,
             debiased=float(self.debiased[pair]),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
-from service.results.vocabulary import EdgeScore
+from service.results.vocabulary import EdgeScore, Verdict
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.exports.roc import adjacency, roc_curves
@@ -62,6 +62,13 @@ class FittedNetwork:
                 selected=edge.selected,
                 n_pairwise=edge.n_pairwise,
                 inclusion=edge.inclusion,
+                debiased=edge.debiased,
+                standard_error=edge.standard_error,
+                lower=edge.lower,
+                upper=edge.upper,
+                p_value=edge.p_value,
+                q_value=edge.q_value,
+                verdict=None if edge.verdict is None else Verdict(edge.verdict),
             )
             for edge in estimator.edges_
         ]

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from service.jobs.specs.base import planned
+from service.jobs.specs.contrastive import ContrastiveSpec
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
+from service.results.vocabulary import EdgeRule
 from vnce_engine.estimators.base import NetworkEstimator
 from worker.artefacts.exports.graph import graph_artefacts
 from worker.artefacts.exports.objective import objective_artefact
@@ -41,7 +43,8 @@ def _imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
 
 
 def _graph(fitted: FittedNetwork) -> Iterable[Artefact]:
-    return graph_artefacts(_names(fitted), fitted.edges, fitted.spec.edge_threshold)
+    rule, threshold = EdgeRule(fitted.estimator.edge_rule_), fitted.spec.edge_threshold
+    return graph_artefacts(_names(fitted), fitted.edges, rule, threshold)
 
 
 def _objective(fitted: FittedNetwork) -> Iterable[Artefact]:
@@ -63,12 +66,21 @@ def _network_figure(fitted: FittedNetwork) -> Iterable[Artefact]:
     svg = network_svg(
         _names(fitted),
         fitted.edges,
-        edge_threshold=fitted.spec.edge_threshold,
+        rule=_rule(fitted),
         truth=fitted.truth,
         title=f"Network: {_about(fitted)}",
         reason=fitted.reason,
     )
     yield _picture("network", svg)
+
+
+def _rule(fitted: FittedNetwork) -> str:
+    """Return what pairs have that are selected."""
+    match EdgeRule(fitted.estimator.edge_rule_), fitted.spec.estimator:
+        case EdgeRule.FALSE_DISCOVERY_RATE, ContrastiveSpec(fdr=rate):
+            return f"q ≤ {rate:g}"
+        case _:
+            return f"|partial correlation| ≥ {fitted.spec.edge_threshold:g}"
 
 
 def _heatmap(fitted: FittedNetwork) -> Iterable[Artefact]:

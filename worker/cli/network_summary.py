@@ -20,7 +20,7 @@ def print_network(
     truth: frozenset[Pair] | None = None,
 ) -> None:
     """Print how the fit ended, its warnings, its scores and its strongest edges."""
-    counts, rule = result.counts, result.edge_rule
+    counts = result.counts
     print_ending(console, result.convergence.converged, result.convergence.message)
     strength = None if result.penalty is None else result.penalty.strength
     strength_text = "none" if strength is None else f"{strength:g}"
@@ -35,6 +35,17 @@ def print_network(
     for score in result.scores:
         if score.auc is not None:
             console.print(f"AUC by {score.score}: {score.auc:.3f}", highlight=False)
+    console.print(edge_table(edges, truth, f"{_found(result)}; the strongest {len(edges)}:"))
+    if (said := result.uncertainty) is not None and said.reason is not None:
+        console.print(f"No intervals: {said.reason}.", markup=False, highlight=False)
+
+
+def _found(result: EstimationResult) -> str:
+    """Return how many pairs are edges."""
+    rule, said = result.edge_rule, result.uncertainty
     pairs = counted(rule.n_pairs, "pair")
-    title = f"{rule.n_selected} of {pairs} selected; the strongest {len(edges)}:"
-    console.print(edge_table(edges, truth, title))
+    if said is None or said.reason is not None:
+        return f"{rule.n_selected} of {pairs} selected"
+    verdicts = f"{said.n_present} present, {said.n_absent} absent, {said.n_undecided} undecided"
+    selected = "" if rule.n_selected == said.n_present else f"; {rule.n_selected} selected"
+    return f"{pairs}: {verdicts} (false discovery rate {said.fdr:g}){selected}"

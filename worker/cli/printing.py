@@ -126,18 +126,25 @@ def _place(item: ProblemItem) -> str:
 def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str) -> Table:
     """Return ranked edges as a table; `rows` counts those in which both variables are observed.
 
-    With a true graph the table says which edges are in it. Where there are no partial correlations
-    the scaled interactions stand in a column of their own name.
+    Where edges have intervals it has those, q-values and verdicts. With a true graph it says which
+    edges are in it. Where there are no partial correlations the scaled interactions stand in a
+    column of their own name.
     """
     are_correlations = all(edge.partial_correlation is not None for edge in edges)
+    are_judged = any(edge.verdict is not None for edge in edges)
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("rank", justify="right")
     table.add_column("edge", no_wrap=True)
     measure = "partial corr." if are_correlations else "scaled interaction"
     table.add_column(measure, justify="right", no_wrap=True)
-    table.add_column("K", justify="right", no_wrap=True)
+    if are_judged:
+        table.add_column("95 % interval", justify="center", no_wrap=True)
+        table.add_column("q", justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+    else:
+        table.add_column("K", justify="right", no_wrap=True)
+        table.add_column("selected")
     table.add_column("rows", justify="right")
-    table.add_column("selected")
     if truth is not None:
         table.add_column("true")
     for rank, edge in enumerate(edges, start=1):
@@ -145,14 +152,25 @@ def edge_table(edges: Sequence[Edge], truth: frozenset[Pair] | None, title: str)
             str(rank),
             escape(visible(f"{edge.source} – {edge.target}")),
             f"{edge.scaled_interaction:+.3f}",
-            f"{edge.precision:+.4g}",
+            *(_judgement(edge) if are_judged else _size(edge)),
             str(edge.n_pairwise),
-            "yes" if edge.selected else "no",
         ]
         if truth is not None:
             cells.append("yes" if pair(edge.source, edge.target) in truth else "no")
         table.add_row(*cells)
     return table
+
+
+def _judgement(edge: Edge) -> tuple[str, str, str]:
+    """Return an edge's interval, q-value and verdict."""
+    if edge.lower is None or edge.upper is None or edge.q_value is None:
+        return "", "", edge.verdict or ""
+    q_value = f"{edge.q_value:.3f}" if edge.q_value >= 5e-4 else f"{edge.q_value:.0e}"
+    return f"{edge.lower:+.3f} to {edge.upper:+.3f}", q_value, edge.verdict or ""
+
+
+def _size(edge: Edge) -> tuple[str, str]:
+    return f"{edge.precision:+.4g}", "yes" if edge.selected else "no"
 
 
 def time_text(moment: str | None) -> str:

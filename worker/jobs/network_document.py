@@ -1,6 +1,7 @@
 """From a fitted estimator to the result document."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from service.jobs.specs.comparators import (
 )
 from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec
 from service.jobs.vocabulary import (
+    FdrMethod,
     Filling,
     Imputation,
     LassoChoice,
@@ -39,8 +41,9 @@ from service.results.schemas import (
     ResultWarning,
     StabilityRead,
     TimingRead,
+    UncertaintyRead,
 )
-from service.results.vocabulary import FitStatus
+from service.results.vocabulary import EdgeRule, FitStatus, Verdict
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.result import LinearEvidence as EngineEvidence
 from vnce_engine.inference.result import Stability
@@ -54,12 +57,14 @@ MCAR = (
     "Valid if cells are missing completely at random: that a cell is missing must depend neither "
     "on its own value nor on those of other cells."
 )
-
-
 _MAR = (
     "Valid if cells are missing at random: that a cell is missing may depend on observed cells of "
     "its row, but not on its own value."
 )
+_METHODS = {
+    FdrMethod.BENJAMINI_HOCHBERG: "Benjamini-Hochberg",
+    FdrMethod.BENJAMINI_YEKUTIELI: "Benjamini-Yekutieli",
+}
 FILLED = (
     "No assumption makes this valid: missing cells were filled before the fit. A comparator, "
     "biased the more, the more cells are missing."
@@ -101,6 +106,7 @@ def encode(
         assumption=_assumption(fitted),
         counts=_counts(fitted, censored),
         edge_rule=_edge_rule(fitted),
+        uncertainty=_uncertainty(fitted),
         scores=score_documents(fitted.roc_curves),
         seed=planned(spec.seed),
         versions=versions(),
@@ -331,17 +337,52 @@ def _num_fitted_rows(fitted: FittedNetwork, missing: NDArray[np.bool_]) -> int:
 
 
 def _edge_rule(fitted: FittedNetwork) -> EdgeRuleRead:
-    threshold = fitted.spec.edge_threshold
-    rule = (
-        f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule for "
-        "display, not a test."
-    )
-    none = f"No pair is selected: {fitted.reason}. Pairs are ranked by |scaled interaction|."
+    decided_by = EdgeRule(fitted.estimator.edge_rule_)
     return EdgeRuleRead(
-        threshold=threshold,
-        text=rule if fitted.reason is None else none,
+        decided_by=decided_by,
+        threshold=fitted.spec.edge_threshold,
+        text=_rule_in_words(fitted, decided_by),
         n_selected=sum(edge.selected for edge in fitted.edges),
         n_pairs=len(fitted.edges),
+    )
+
+
+def _rule_in_words(fitted: FittedNetwork, decided_by: EdgeRule) -> str:
+    if fitted.reason is not None:
+        return f"No pair is selected: {fitted.reason}. Pairs are ranked by |scaled interaction|."
+    threshold, estimator = fitted.spec.edge_threshold, fitted.spec.estimator
+    match decided_by, estimator:
+        case EdgeRule.FALSE_DISCOVERY_RATE, ContrastiveSpec(fdr=rate, fdr_method=method):
+            return (
+                f"A pair is selected when its q-value ({_METHODS[method]}) is at most {rate:g}: of "
+                "the selected pairs no larger share is false, in expectation."
+            )
+        case _:
+            return (
+                f"A pair is selected when |partial correlation| is at least {threshold:g}: a rule "
+                "for display, not a test."
+            )
+
+
+def _uncertainty(fitted: FittedNetwork) -> UncertaintyRead:
+    reason, spec = fitted.estimator.no_uncertainty_, fitted.spec.estimator
+    if reason is not None or not isinstance(spec, ContrastiveSpec):
+        return UncertaintyRead(
+            reason=reason,
+            fdr=None,
+            fdr_method=None,
+            n_present=None,
+            n_absent=None,
+            n_undecided=None,
+        )
+    verdicts = Counter(edge.verdict for edge in fitted.edges)
+    return UncertaintyRead(
+        reason=None,
+        fdr=spec.fdr,
+        fdr_method=spec.fdr_method,
+        n_present=verdicts[Verdict.PRESENT],
+        n_absent=verdicts[Verdict.ABSENT],
+        n_undecided=verdicts[Verdict.UNDECIDED],
     )
 
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from service.jobs.specs.base import MAX_ITER, MaxIter, OfRequestsOnly, SpecModel, Tolerance
 from service.jobs.vocabulary import (
     PENALTY_SHAPES,
+    FdrMethod,
     Imputation,
     NoiseDraws,
     PenaltyChoice,
@@ -16,6 +17,7 @@ from service.jobs.vocabulary import (
 )
 
 DEFAULT_TOL = 3e-3
+DEFAULT_FDR = 0.1
 # What preset "paper" fixes.
 PAPER_NOISE_RATIO = 10
 PAPER_NOISE_DRAWS = NoiseDraws.RANDOM
@@ -109,6 +111,19 @@ class ContrastiveSpec(SpecModel):
         allow_inf_nan=False,
         description="`stability`: largest bound on the expected number of false edges.",
     )
+    fdr: float = Field(
+        DEFAULT_FDR,
+        strict=True,
+        gt=0,
+        lt=1,
+        description="False discovery rate: the expected share of false edges among the pairs that "
+        "are found present, between 0 and 1.",
+    )
+    fdr_method: FdrMethod = Field(
+        FdrMethod.BENJAMINI_HOCHBERG,
+        description="How q-values are made of p-values: `benjamini-yekutieli` holds whatever the "
+        "tests' dependence, and finds fewer edges.",
+    )
     noise_ratio: NoiseRatio = 10
     noise_scale: NoiseScale = 1.0
     noise_draws: NoiseDraws = Field(
@@ -172,11 +187,13 @@ class VnceEstimatorSpec(ContrastiveSpec):
             self.penalty_kind is PenaltyKind.L1,
             self.penalties is not None,
             self.noise_scale != 1,
+            self.fdr != DEFAULT_FDR,
+            self.fdr_method is not FdrMethod.BENJAMINI_HOCHBERG,
         )
         if any(asks_for_more):
             raise ValueError(
-                'Preset "paper" does not support `penalty_kind="l1"`, `penalties`, `selection` or '
-                '`noise_scale`; leave them out, or use "default".'
+                'Preset "paper" does not support `penalty_kind="l1"`, `penalties`, `selection`, '
+                '`fdr`, `fdr_method` or `noise_scale`; leave them out, or use "default".'
             )
 
 

@@ -83,8 +83,9 @@ class EstimationSpec(SpecModel):
         strict=True,
         ge=0,
         le=1,
-        description="Least absolute partial correlation, from 0 to 1, of a pair that is displayed "
-        "as selected. A display rule, not a test.",
+        description="Absolute partial correlation, from 0 to 1, from which an edge matters: one "
+        "whose interval lies within it is absent. Where edges have no intervals, and of a graph by "
+        "`ebic` or `stability`, pairs that reach it are selected, elsewhere those found present.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: Seed = DEFAULT_SEED

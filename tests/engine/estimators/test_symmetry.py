@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnce_engine import TruncatedGaussianNCE, TruncatedGaussianVNCE
+from vnce_engine.inference.result import EdgeRule, Verdict
 from vnce_engine.simulate import mask_completely_at_random
 
 
@@ -29,9 +30,9 @@ def assert_coherent(model: TruncatedGaussianVNCE | TruncatedGaussianNCE) -> None
     for edge in model.edges_:
         assert edge.precision == K[edge.source, edge.target] == K[edge.target, edge.source]
         np.testing.assert_equal(edge.partial_correlation, rho[edge.source, edge.target])
-        assert edge.selected == (
-            edge.precision != 0 and abs(edge.partial_correlation) >= model.edge_threshold
-        )
+        is_large = edge.precision != 0 and abs(edge.partial_correlation) >= model.edge_threshold
+        is_tested = model.edge_rule_ is EdgeRule.FALSE_DISCOVERY_RATE
+        assert edge.selected == (edge.verdict is Verdict.PRESENT if is_tested else is_large)
 
 
 @pytest.mark.slow

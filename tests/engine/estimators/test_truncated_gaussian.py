@@ -17,6 +17,7 @@ from vnce_engine import (
     TruncatedGaussianNCE,
     TruncatedGaussianVNCE,
 )
+from vnce_engine.inference.result import EdgeRule, Verdict
 
 # Penalised so that tables of more parameters than rows are fitted, too.
 CHECKED: dict[str, Any] = {"linear": "zero", "penalty": 1.0, "random_state": 0}
@@ -57,8 +58,31 @@ def test_edges_are_all_pairs_by_falling_partial_correlation() -> None:
     for edge in model.edges_:
         i, j = edge.source, edge.target
         assert edge.precision == model.precision_[i, j]
-        assert edge.selected == (abs(edge.partial_correlation) >= 0.15)
+        assert edge.selected == (edge.verdict is Verdict.PRESENT)
         assert edge.n_pairwise == int((observed[:, i] & observed[:, j]).sum())
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({}, EdgeRule.FALSE_DISCOVERY_RATE),
+        ({"penalty": 0.1, "penalty_kind": "l1"}, EdgeRule.FALSE_DISCOVERY_RATE),
+        ({"penalty_kind": "l1", "selection": "ebic"}, EdgeRule.THRESHOLD),
+        ({"max_iter": 1}, EdgeRule.THRESHOLD),  # has not converged
+    ],
+)
+def test_pairs_are_selected_by_a_test_unless_there_is_none_or_the_penalty_chose_a_graph(
+    options: dict[str, Any], rule: EdgeRule
+) -> None:
+    chosen = {"linear": "zero", "penalty": "auto"} | options
+    model = TruncatedGaussianVNCE(**chosen, random_state=0).fit(table(n=1_000))
+    assert model.edge_rule_ is rule
+    selected = {edge.selected for edge in model.edges_}
+    assert selected == {True, False}
+    for edge in model.edges_:
+        is_large = edge.precision != 0 and abs(edge.partial_correlation) >= 0.1
+        is_tested = rule is EdgeRule.FALSE_DISCOVERY_RATE
+        assert edge.selected == (edge.q_value <= model.fdr if is_tested else is_large)
 
 
 def test_one_seed_gives_one_answer_and_another_seed_another() -> None:

@@ -74,8 +74,8 @@ def test_an_edge_is_judged_by_its_own_figures_and_stays_selected_as_it_was() -> 
     assert tests.judge(replace(EDGE, target=2)).verdict is Verdict.PRESENT
 
 
-def test_a_pair_of_which_nothing_is_known_stays_as_it_is() -> None:
+def test_a_pair_of_which_nothing_is_known_is_undecided() -> None:
     tests = three_pairs([np.nan, 0.5, 0.0], [0.1, 0.1, 0.1], DiscoveryRule(0.1, HOCHBERG, 0.1))
-    assert tests.judge(EDGE) == EDGE
+    assert tests.judge(EDGE) == replace(EDGE, verdict=Verdict.UNDECIDED)
     # And is not among those that q-values are adjusted for.
     assert tests.q_value[0, 2] == pytest.approx(2 * tests.p_value[0, 2])

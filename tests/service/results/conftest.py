@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from service.results import repository
 from service.results.edges import Edge
 from service.results.outcome import Artefact, Outcome
 from service.results.schemas import EstimationResult
-from service.results.vocabulary import EdgeScore
+from service.results.vocabulary import EdgeScore, Verdict
 from service.settings import Settings
 from tests.result_files import NETWORK_FILES, SCORED_FILES
 
@@ -90,13 +91,32 @@ def document() -> dict[str, Any]:
     }
 
 
+def judged(edge: Edge) -> Edge:
+    """Return the edge as a test with a standard error of .1 might judge it; the last not at all."""
+    if edge.precision == 0:
+        return replace(edge, verdict=Verdict.UNDECIDED)
+    weight = edge.scaled_interaction
+    return replace(
+        edge,
+        debiased=1.2 * weight,
+        standard_error=0.1,
+        lower=1.2 * weight - 0.2,
+        upper=1.2 * weight + 0.2,
+        p_value=0.01,
+        q_value=0.02,
+        verdict=Verdict.PRESENT if edge.selected else Verdict.ABSENT,
+    )
+
+
 @pytest.fixture
 def outcome() -> Outcome:
     """Return what a worker might hand over; every artefact's bytes are its own name."""
     types = {"json": "application/json", "svg": "image/svg+xml", "csv": "text/csv"}
     weights = [0.5, -0.4, 0.3, 0.05, -0.05, 0.0]
     edges = [
-        Edge(source, target, -weight, weight, weight, selected=abs(weight) >= 0.1, n_pairwise=20)
+        judged(
+            Edge(source, target, -weight, weight, weight, selected=abs(weight) >= 0.1, n_pairwise=9)
+        )
         for (source, target), weight in zip(itertools.combinations(NAMES, 2), weights, strict=True)
     ]
     return Outcome(

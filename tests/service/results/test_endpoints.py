@@ -106,6 +106,7 @@ def test_a_file_that_the_result_has_not_is_not_found(
         ("/files/precision?format=../x", "format"),
         ("/graph?min_abs_weight=2", "min_abs_weight"),
         ("/graph?min_abs_weight=nan", "min_abs_weight"),
+        ("/graph?verdict=maybe", "verdict"),
         ("/graph?limit=0", "limit"),
         ("/graph?cursor=-1", "cursor"),
         ("/graph?cursor=99999999999999999999", "cursor"),
@@ -127,6 +128,8 @@ def test_wrong_parameter_is_named(
         ("min_abs_weight=0.35", [1, 2]),
         ("selected=true", [1, 2, 3]),
         ("selected=false&min_abs_weight=0.01", [4, 5]),
+        ("verdict=absent", [4, 5]),
+        ("verdict=undecided", [6]),
         ("min_abs_weight=1", []),
     ],
 )

@@ -8,11 +8,23 @@ from service.results.edges import Edge
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import ResultWarning
+from service.results.vocabulary import EdgeRule
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.exports.graph_formats.in_json import cx2, cytoscape_json, node_link
 from worker.artefacts.exports.graph_formats.in_text import dot, gml
 from worker.artefacts.exports.graph_formats.in_xml import gexf, graphml
 
+# Written where they are known.
+_SOMETIMES = (
+    "inclusion",
+    "debiased",
+    "standard_error",
+    "lower",
+    "upper",
+    "p_value",
+    "q_value",
+    "verdict",
+)
 _ALWAYS = (
     "weight",
     "scaled_interaction",
@@ -38,25 +50,30 @@ FORMATS: dict[str, tuple[MediaType, Callable[[nx.Graph], bytes]]] = {
 
 
 def graph_artefacts(
-    names: Sequence[str], edges: Sequence[Edge], edge_threshold: float
+    names: Sequence[str], edges: Sequence[Edge], edge_rule: EdgeRule, edge_threshold: float
 ) -> Iterator[Artefact]:
     """Yield `graph.*` in every format: every variable a node, every pair an edge.
 
-    `selected` marks the pairs that meet the threshold, so a reader who wants them alone filters by
+    `selected` marks the pairs that meet the rule, so a reader who wants them alone filters by
     it and the others are not lost; of more than `MAX_PAIRS` pairs see `written_pairs`. The rows of
     the CSV file are ranked, strongest first.
     """
-    graph = build_graph(names, edges, edge_threshold)
+    graph = build_graph(names, edges, edge_rule, edge_threshold)
     yield Artefact("graph.csv", MediaType.CSV, _edge_table(written_pairs(edges)))
     for ending, (media_type, write) in FORMATS.items():
         yield Artefact(f"graph.{ending}", media_type, write(graph))
 
 
-def build_graph(names: Sequence[str], edges: Sequence[Edge], edge_threshold: float) -> nx.Graph:
+def build_graph(
+    names: Sequence[str], edges: Sequence[Edge], edge_rule: EdgeRule, edge_threshold: float
+) -> nx.Graph:
     """Return the networkx graph that the files hold."""
     written = written_pairs(edges)
     graph = nx.Graph(
-        edge_threshold=edge_threshold, n_pairs=len(edges), n_pairs_written=len(written)
+        edge_rule=str(edge_rule),
+        edge_threshold=edge_threshold,
+        n_pairs=len(edges),
+        n_pairs_written=len(written),
     )
     graph.add_nodes_from(names)
     graph.add_edges_from((edge.source, edge.target, _attributes(edge)) for edge in written)
@@ -90,8 +107,8 @@ def left_out_warnings(edges: Sequence[Edge]) -> list[ResultWarning]:
 
 
 def _edge_table(edges: Sequence[Edge]) -> bytes:
-    has_inclusion = any(edge.inclusion is not None for edge in edges)
-    columns = [*_ALWAYS, *(["inclusion"] if has_inclusion else [])]
+    known = [name for name in _SOMETIMES if any(getattr(edge, name) is not None for edge in edges)]
+    columns = [*_ALWAYS, *known]
     rows = ([edge.source, edge.target, *map(_attributes(edge).get, columns)] for edge in edges)
     return csv_bytes(["source", "target", *columns], rows)
 
@@ -100,12 +117,16 @@ def _attributes(edge: Edge) -> dict[str, str | float | bool]:
     """Return an edge's attributes; `weight` is the size that graph tools expect, never negative.
 
     `partial_correlation` is there if K is positive definite, `inclusion` if the estimation has
-    drawn half-samples and enough of them say something of the pair.
+    drawn half-samples and enough of them say something of the pair, the interval and the tests if
+    the estimator has standard errors.
     """
     size = edge.scaled_interaction
     sign = "positive" if size > 0 else "negative" if size < 0 else "none"
     rho = edge.partial_correlation
     values = (abs(size), size, rho, edge.precision, sign, edge.selected, edge.n_pairwise)
-    attributes = dict(zip(_ALWAYS, values, strict=True)) | {"inclusion": edge.inclusion}
+    attributes = dict(zip(_ALWAYS, values, strict=True))
+    attributes |= {name: getattr(edge, name) for name in _SOMETIMES}
+    if edge.verdict is not None:
+        attributes["verdict"] = str(edge.verdict)  # GraphML's writer takes no word of an enum
     # Most of the formats have no word for a value that is not there.
     return {name: value for name, value in attributes.items() if value is not None}

@@ -34,15 +34,15 @@ def network_svg(
     names: Sequence[str],
     edges: Sequence[Edge],
     *,
-    edge_threshold: float,
+    rule: str,
     truth: frozenset[Pair] | None,
     title: str,
     reason: str | None,
 ) -> bytes:
     """Draw the selected pairs, by sign and size of their partial correlation.
 
-    `reason` says why there are no partial correlations, and so no selected pair; None where there
-    are.
+    `rule` says which these are, after "4 of 6 pairs have". `reason` says why there are no partial
+    correlations, and so no selected pair; None where there are.
 
     With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
     a dotted grey line. Of very many pairs the strongest are drawn, of very many variables the most
@@ -54,7 +54,7 @@ def network_svg(
             figure,
             names,
             edges,
-            edge_threshold=edge_threshold,
+            rule=rule,
             truth=truth,
             title=title,
             reason=reason,
@@ -67,7 +67,7 @@ def draw_network(
     names: Sequence[str],
     edges: Sequence[Edge],
     *,
-    edge_threshold: float,
+    rule: str,
     truth: frozenset[Pair] | None,
     title: str,
     reason: str | None,
@@ -110,8 +110,8 @@ def draw_network(
     write_names(axes, circle, names, named)
     _explain(figure, selected, truth)
     num_pairs = len(names) * (len(names) - 1) // 2
-    rule = f"{len(selected)} of {num_pairs} pairs have |partial correlation| ≥ {edge_threshold:g}"
-    notes = [rule if reason is None else f"no pair is selected: {reason}"]
+    counted = f"{len(selected)} of {num_pairs} pairs have {rule}"
+    notes = [counted if reason is None else f"no pair is selected: {reason}"]
     if len(drawn) < len(selected):
         notes.append(f"the strongest {len(drawn)} are drawn, {len(selected) - len(drawn)} are not")
     if len(named) < len(names):

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.results.edges import Edge
+from service.results.vocabulary import EdgeRule, Verdict
 from tests.result_files import GRAPH_TYPES
 from worker.artefacts.exports import graph as graph_module
 from worker.artefacts.exports.graph import (
@@ -151,11 +152,26 @@ READERS: dict[str, Callable[[bytes], nx.Graph]] = {
 
 
 def write(names: list[str], edges: list[Edge]) -> dict[str, bytes]:
-    return {file.name: file.content for file in graph_artefacts(names, edges, 0.1)}
+    return {file.name: file.content for file in graph_artefacts(names, edges, RULE, 0.1)}
 
 
 # Of a precision matrix that has no partial correlations.
 INDEFINITE = [replace(edge, partial_correlation=None, selected=False) for edge in EDGES]
+RULE = EdgeRule.FALSE_DISCOVERY_RATE
+JUDGEMENT = {
+    "debiased": 0.5,
+    "standard_error": 0.1,
+    "lower": 0.3,
+    "upper": 0.7,
+    "p_value": 1e-6,
+    "q_value": 6e-6,
+    "verdict": Verdict.PRESENT,
+}
+# Of the last pair nothing is known.
+JUDGED = [
+    *(replace(edge, **JUDGEMENT) for edge in EDGES[:-1]),
+    replace(EDGES[-1], verdict=Verdict.UNDECIDED),
+]
 INCLUSIVE = [replace(edge, inclusion=0.25) for edge in EDGES]
 # Of the first pair too few half-samples say something.
 PARTLY = [EDGES[0], *INCLUSIVE[1:]]
@@ -164,13 +180,13 @@ PARTLY = [EDGES[0], *INCLUSIVE[1:]]
 @pytest.mark.parametrize(("ending", "read"), READERS.items())
 @pytest.mark.parametrize(
     "edges",
-    [EDGES, INCLUSIVE, PARTLY, INDEFINITE, []],
-    ids=["edges", "inclusion", "some inclusions", "indefinite", "no edges"],
+    [EDGES, INCLUSIVE, PARTLY, JUDGED, INDEFINITE, []],
+    ids=["edges", "inclusion", "some inclusions", "judged", "indefinite", "no edges"],
 )
 def test_file_reloads_to_the_same_graph(
     ending: str, read: Callable[[bytes], nx.Graph], edges: list[Edge]
 ) -> None:
-    original = build_graph(NAMES, edges, 0.1)
+    original = build_graph(NAMES, edges, RULE, 0.1)
     reloaded = read(write(NAMES, edges)[f"graph.{ending}"])
     assert list(reloaded.nodes) == NAMES
     assert nx.utils.edges_equal(reloaded.edges(data=True), original.edges(data=True))
@@ -210,12 +226,18 @@ def test_the_edge_table_keeps_rank_and_numbers() -> None:
     assert rows[0]["target"] == "'=f"
 
 
-@pytest.mark.parametrize("edges", [EDGES, INCLUSIVE, []], ids=["edges", "inclusion", "no edges"])
-def test_the_edge_table_has_a_column_for_every_attribute(edges: list[Edge]) -> None:
+@pytest.mark.parametrize(
+    ("edges", "known"),
+    [(EDGES, []), (INCLUSIVE, ["inclusion"]), (JUDGED, [*JUDGEMENT]), ([], [])],
+    ids=["edges", "inclusion", "judged", "no edges"],
+)
+def test_the_edge_table_has_a_column_for_every_attribute(
+    edges: list[Edge], known: list[str]
+) -> None:
     header = write(NAMES, edges)["graph.csv"].decode().splitlines()[0].split(",")
     attributes = ["weight", "scaled_interaction", "partial_correlation", "precision", "sign"]
     attributes += ["selected", "n_pairwise"]
-    assert header == ["source", "target", *attributes] + ["inclusion"] * (edges is INCLUSIVE)
+    assert header == ["source", "target", *attributes, *known]
 
 
 def test_a_pair_without_an_inclusion_has_an_empty_cell_of_it() -> None:
@@ -232,7 +254,7 @@ def test_where_there_are_no_partial_correlations_the_edge_table_has_an_empty_col
 
 
 def test_every_format_is_written_as_its_own_type() -> None:
-    made = {file.name: file.media_type for file in graph_artefacts(NAMES, EDGES, 0.1)}
+    made = {file.name: file.media_type for file in graph_artefacts(NAMES, EDGES, RULE, 0.1)}
     assert made == {f"graph.{ending}": media_type for ending, media_type in GRAPH_TYPES.items()}
 
 

@@ -38,7 +38,7 @@ def network(
     reason: str | None = None,
 ) -> str:
     return network_svg(
-        names, edges, edge_threshold=0.1, truth=truth, title="Network", reason=reason
+        names, edges, rule="q ≤ 0.1", truth=truth, title="Network", reason=reason
     ).decode()
 
 
@@ -61,7 +61,7 @@ def test_network_without_selected_pairs_still_shows_every_variable() -> None:
     names = ["a", "b", "c"]
     written = texts(network(names, edges_among(names, 0.01)))
     assert set(names) <= set(written)
-    assert "0 of 3 pairs have |partial correlation| ≥ 0.1" in written
+    assert "0 of 3 pairs have q ≤ 0.1" in written
 
 
 def test_network_without_partial_correlations_says_why_no_pair_is_drawn() -> None:
@@ -112,7 +112,7 @@ def test_a_users_own_matplotlib_settings_take_no_part() -> None:
 def test_network_of_very_many_pairs_draws_the_strongest_and_counts_the_others() -> None:
     names = [f"x{i}" for i in range(30)]
     picture = network(names, edges_among(names))
-    assert {"435 of 435 pairs have |partial correlation| ≥ 0.1"} <= set(texts(picture))
+    assert {"435 of 435 pairs have q ≤ 0.1"} <= set(texts(picture))
     assert "the strongest 200 are drawn, 235 are not" in texts(picture)
     in_legend = 1
     assert picture.lower().count(f"stroke: {POSITIVE.lower()}") == 200 + in_legend

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
@@ -13,7 +14,7 @@ from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode
 from service.results.outcome import Outcome
-from service.results.vocabulary import FitStatus
+from service.results.vocabulary import EdgeRule, FitStatus, Verdict
 from tests.result_files import GRAPH_TYPES, NETWORK_FILES, SCORED_FILES, TABLE_TYPES, TABLES
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
@@ -64,7 +65,7 @@ def test_document_edges_and_files_tell_the_same_numbers(outcome: Outcome) -> Non
         i, j = place[edge.source], place[edge.target]
         assert edge.precision == precision[i, j]
         assert edge.partial_correlation == rho[i, j]
-        assert edge.selected == (abs(rho[i, j]) >= document.edge_rule.threshold)
+        assert edge.selected == (edge.verdict is Verdict.PRESENT)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +86,7 @@ def test_no_output_of_an_indefinite_k_has_partial_correlations_or_selected_pairs
     assert not document.diagnostics.is_positive_definite
     assert {edge.partial_correlation for edge in indefinite.edges} == {None}
     assert document.edge_rule.n_selected == 0
+    assert document.edge_rule.decided_by is EdgeRule.THRESHOLD
     assert "not positive definite" in document.edge_rule.text
     off = ~np.eye(4, dtype=bool)
     assert np.isnan(load(indefinite, "partial-correlations.npy")[off]).all()
@@ -99,6 +101,29 @@ def test_no_output_of_an_indefinite_k_has_partial_correlations_or_selected_pairs
         assert named == (ending == "csv")
     assert "partial correlation" not in files["figures/heatmap.svg"].decode()
     assert "no pair is selected" in files["figures/network.svg"].decode()
+
+
+def test_how_sure_edges_are_is_told_in_all_and_of_each(outcome: Outcome) -> None:
+    said, rule = outcome.document.uncertainty, outcome.document.edge_rule
+    assert said is not None
+    verdicts = Counter(edge.verdict for edge in outcome.edges)
+    counts = {"present": said.n_present, "absent": said.n_absent, "undecided": said.n_undecided}
+    assert counts == {verdict: verdicts[verdict] for verdict in Verdict}
+    assert (said.reason, said.fdr) == (None, 0.1)
+    assert rule.decided_by is EdgeRule.FALSE_DISCOVERY_RATE
+    assert rule.n_selected == said.n_present
+    assert "q-value (Benjamini-Hochberg) is at most 0.1" in rule.text
+    for edge in outcome.edges:
+        assert edge.lower <= edge.debiased <= edge.upper
+        assert 0 <= edge.p_value <= edge.q_value <= 1
+
+
+def test_an_estimator_without_standard_errors_says_so(indefinite: Outcome) -> None:
+    said = indefinite.document.uncertainty
+    assert said is not None
+    assert said.reason == "the estimator has no standard errors"
+    assert said.n_present is None
+    assert {edge.verdict for edge in indefinite.edges} == {None}
 
 
 def test_pairs_of_an_indefinite_k_are_ranked_and_scored(indefinite: Outcome) -> None:
@@ -118,7 +143,10 @@ def test_the_terminal_tells_scaled_interactions_from_partial_correlations(
         [str(column.header) for column in edge_table(edges, None, "").columns]
         for edges in (outcome.edges, indefinite.edges)
     ]
-    assert [heading[2] for heading in headings] == ["partial corr.", "scaled interaction"]
+    assert headings == [
+        ["rank", "edge", "partial corr.", "95 % interval", "q", "verdict", "rows"],
+        ["rank", "edge", "scaled interaction", "K", "selected", "rows"],
+    ]
 
 
 def test_edges_are_all_pairs_ranked_and_counted(outcome: Outcome, small_table: pa.Table) -> None:
