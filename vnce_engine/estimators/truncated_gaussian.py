@@ -125,6 +125,9 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         "undecided". See docs/engine.md.
     edge_rule_ : EdgeRule
         By what pairs are `selected`: "false-discovery-rate" or "threshold".
+    centrality_ : list of Centrality, or None
+        Of each column its `degree`, `strength` and `expected_influence`, the last two with 95 %
+        intervals; None where edges have none.
     no_uncertainty_ : str or None
         Why they have not, such as a fit that has not converged; None where they have.
     penalty_, penalty_kind_ : float and str, or None

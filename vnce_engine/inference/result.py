@@ -108,15 +108,21 @@ class Uncertainty:
     partial_correlation: Tensor
     """(d, d), symmetric, 1 on the diagonal. A step takes no account of bounds: one may come out
     beyond -1 or 1 where little is known, and is NaN where a K_ii came out negative."""
-    standard_error: Tensor
-    """(d, d), of the same; 0 on the diagonal."""
+    covariance: Tensor
+    """(d, d, d): entry (i, j, k) is the covariance of those of pairs (i, j) and (i, k); 0 where one
+    of them is no pair."""
+
+    @property
+    def standard_error(self) -> Tensor:
+        """(d, d), of the same; 0 on the diagonal."""
+        return self.covariance.diagonal(dim1=1, dim2=2).sqrt()
 
     def with_columns_reordered(self, order: Tensor) -> "Uncertainty":
         """Return that of the table whose columns are x[order], int64 (d,)."""
         return replace(
             self,
             partial_correlation=self.partial_correlation[order][:, order],
-            standard_error=self.standard_error[order][:, order],
+            covariance=self.covariance[order][:, order][:, :, order],
         )
 
 

@@ -11,8 +11,8 @@ likelihood, but
 
     C = J⁻¹ V J⁻¹ / n,   V the variance over rows of s_i.
 
-Each partial correlation is a smooth function of theta, and its variance is the mean square, over n,
-of what each row adds to it to first order, so that C itself is never made.
+Each partial correlation is a smooth function of theta, and the covariance of two is the mean
+product, over n, of what each row adds to them to first order, so that C itself is never made.
 
 Sources: Gutmann and Hyvärinen (2012), "Noise-contrastive estimation of unnormalized statistical
 models", J. Mach. Learn. Res. 13, Theorem 3, for the asymptotic variance; White (1982), "Maximum
@@ -35,7 +35,7 @@ from vnce_engine.runtime.progress import Progress
 # Entries of theta up to which J is made as a matrix: 108 columns, 290 MB.
 MOST_PARAMETERS = 6_000
 # Numbers in the scores of as many rows as are handled at a time.
-_CHUNK = 2**23
+_CHUNK = 2**22
 
 
 @dataclass(frozen=True)
@@ -85,17 +85,18 @@ class UnpenalisedStep:
     def uncertainty(self) -> Uncertainty:
         """Return how sure the partial correlations at its end are."""
         pairs, num_rows = self.pairs, self.sample.num_rows
-        squares = torch.zeros_like(pairs.correlation)
+        covariance = self.mean.new_zeros((len(self.augmented) - 1,) * 3)
         rows = self.sample.data_rows().sort().values
         for chunk in rows.split(max(1, _CHUNK // len(self.mean))):
             is_kept = torch.zeros(int(rows[-1]) + 1, dtype=torch.bool, device=rows.device)
             is_kept[chunk] = True
             deviations = self.sample.scores(self.augmented, is_kept).mT - self.mean
             changes = pairs.change(_solved(deviations, self.free, self.factor))
-            squares += changes.square().sum(dim=1)
+            by_column = pairs.to_matrix(changes, diagonal=0.0)
+            covariance += by_column @ by_column.mT
         return Uncertainty(
-            pairs.to_matrix(pairs.correlation, diagonal=1.0),
-            pairs.to_matrix(squares.sqrt() / num_rows, diagonal=0.0),
+            pairs.to_matrix(pairs.correlation, diagonal=1.0).cpu(),
+            covariance.cpu() / num_rows**2,
         )
 
 
@@ -138,7 +139,8 @@ class _Pairs(NamedTuple):
         return -of_pair - 0.5 * self.correlation.unsqueeze(1) * both
 
     def to_matrix(self, values: Tensor, diagonal: float) -> Tensor:
-        """Return the symmetric matrix (d, d) of values (m,), on the CPU."""
-        matrix = torch.diag(torch.full_like(self.scale, diagonal))
+        """Return the symmetric matrix (d, d, ...) of values (m, ...)."""
+        size = len(self.scale)
+        matrix = values.new_full((size, size, *values.shape[1:]), diagonal)
         matrix[self.i, self.j] = matrix[self.j, self.i] = values
-        return matrix.cpu()
+        return matrix

@@ -16,13 +16,11 @@ EDGE = Edge(0, 1, -0.5, 0.5, 0.5, selected=True, n_pairwise=10)
 
 def three_pairs(correlation: list[float], error: list[float], rule: DiscoveryRule) -> EdgeTests:
     """Return the tests of the three pairs of three columns: (0, 1), (0, 2), (1, 2)."""
-    matrices = []
-    for values, diagonal in ((correlation, 1.0), (error, 0.0)):
-        matrix = torch.diag(torch.full((3,), diagonal, dtype=torch.float64))
-        for (i, j), value in zip([(0, 1), (0, 2), (1, 2)], values, strict=True):
-            matrix[i, j] = matrix[j, i] = value
-        matrices.append(matrix)
-    return EdgeTests.of(Uncertainty(*matrices), rule)
+    matrix, covariance = torch.eye(3, dtype=torch.float64), torch.zeros((3, 3, 3)).double()
+    for (i, j), value, each in zip([(0, 1), (0, 2), (1, 2)], correlation, error, strict=True):
+        matrix[i, j] = matrix[j, i] = value
+        covariance[i, j, j] = covariance[j, i, i] = each**2
+    return EdgeTests.of(Uncertainty(matrix, covariance), rule)
 
 
 def test_p_values_and_intervals_are_those_of_the_normal_distribution() -> None:

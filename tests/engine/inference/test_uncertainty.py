@@ -110,10 +110,12 @@ def test_the_step_and_the_errors_are_those_of_their_matrices(
         lambda theta: partial_correlations(to_matrix(theta, NUM_COLUMNS + 1)),
         end[tuple(torch.triu_indices(NUM_COLUMNS + 1, NUM_COLUMNS + 1))],
     )
-    variances = torch.einsum("ijp,pq,ijq->ij", slopes, covariance, slopes)
+    covariances = torch.einsum("ijp,pq,ikq->ijk", slopes, covariance, slopes)
     expected = partial_correlations(end)
     torch.testing.assert_close(found.partial_correlation, expected)
-    torch.testing.assert_close(found.standard_error, variances.clamp(min=0).sqrt())
+    torch.testing.assert_close(found.covariance, covariances)
+    variances = covariances.diagonal(dim1=1, dim2=2).clamp(min=0)
+    torch.testing.assert_close(found.standard_error, variances.sqrt())
     change = (expected - partial_correlations(augmented)).abs().max()
     assert step.largest_change == pytest.approx(float(change))
 
