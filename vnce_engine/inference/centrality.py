@@ -14,27 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
+from vnce_engine.inference.interval import Interval
 from vnce_engine.inference.result import Edge, Uncertainty, Verdict
-from vnce_engine.inference.significance import CONFIDENCE
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and the ends of its 95 % confidence interval."""
-
-    value: float
-    lower: float
-    upper: float
-
-    @classmethod
-    def of(cls, value: float, standard_error: float) -> "Interval | None":
-        """Return that of a normal estimate; None where it is not known, but NaN."""
-        if math.isnan(value) or math.isnan(standard_error):
-            return None
-        width = float(norm.isf((1 - CONFIDENCE) / 2)) * standard_error
-        return cls(value, value - width, value + width)
 
 
 @dataclass(frozen=True)

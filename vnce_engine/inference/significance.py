@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, norm
 
+from vnce_engine.inference.interval import HALF_WIDTH
 from vnce_engine.inference.result import Edge, Uncertainty, Verdict
 
 FloatArray = NDArray[np.float64]
-
-CONFIDENCE = 0.95
 
 
 class FdrMethod(StrEnum):
@@ -66,7 +65,7 @@ class EdgeTests:
         debiased = uncertainty.partial_correlation.numpy().copy()
         np.fill_diagonal(debiased, np.nan)
         standard_error = np.where(np.isnan(debiased), np.nan, uncertainty.standard_error.numpy())
-        width = norm.isf((1 - CONFIDENCE) / 2) * standard_error
+        width = HALF_WIDTH * standard_error
         p_value = 2 * norm.sf(np.abs(debiased) / standard_error)
         return cls(
             debiased=debiased.clip(-1.0, 1.0),

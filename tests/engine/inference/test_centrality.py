@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from vnce_engine import GaussianVNCE
-from vnce_engine.inference.centrality import Interval, centralities
+from vnce_engine.inference.centrality import centralities
+from vnce_engine.inference.interval import Interval
 from vnce_engine.inference.result import Edge, Uncertainty, Verdict
 
 CORRELATION = torch.tensor([[1.0, 0.5, -0.3], [0.5, 1.0, 0.1], [-0.3, 0.1, 1.0]]).double()

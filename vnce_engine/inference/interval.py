@@ -1,0 +1,27 @@
+"""95 % confidence intervals of estimates that are about normal."""
+
+import math
+from dataclasses import dataclass
+
+from scipy.stats import norm
+
+CONFIDENCE = 0.95
+# Standard errors on either side.
+HALF_WIDTH = float(norm.isf((1 - CONFIDENCE) / 2))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and the ends of its 95 % confidence interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, value: float, standard_error: float) -> "Interval | None":
+        """Return that of a normal estimate; None where it is not known, but NaN."""
+        if math.isnan(value) or math.isnan(standard_error):
+            return None
+        width = HALF_WIDTH * standard_error
+        return cls(value, value - width, value + width)
