@@ -57,6 +57,25 @@ class Transform(StrEnum):
             case _:
                 assert_never(self)
 
+    def log_slope(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the log of the derivative of `forward` at x; NaN stays NaN.
+
+        Infinite at 0 for "sqrt" and "cbrt".
+        """
+        x = self._values(x)
+        with np.errstate(divide="ignore"):
+            match self:
+                case Transform.NONE:
+                    return np.where(np.isnan(x), x, 0.0)
+                case Transform.SQRT:
+                    return np.log(0.5 / np.sqrt(x))
+                case Transform.CBRT:
+                    return np.log(1 / 3 / np.cbrt(x) ** 2)
+                case Transform.LOG1P:
+                    return -np.log1p(x)
+                case _:
+                    assert_never(self)
+
     def mean_before(self, cells: CellMeans) -> NDArray[np.float64]:
         """Return the mean of the inverse of each cell: what it is expected to be on X's scale."""
         match self:

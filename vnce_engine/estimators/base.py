@@ -4,9 +4,10 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Self, overload
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -21,11 +22,13 @@ from vnce_engine.data.columns import (
 from vnce_engine.data.observations import MIN_ROWS, Observations
 from vnce_engine.data.tables import as_numbers
 from vnce_engine.data.transforms import Transform
+from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.estimators.scores import predictive_score
 from vnce_engine.inference.advice import Advice, strong_dependence
 from vnce_engine.inference.diagnostics import uncounted_pairs_warnings
 from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.imputation import impute
+from vnce_engine.inference.log_density import log_densities
 from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
 from vnce_engine.inference.result import Edge, EdgeRule, FitResult
@@ -85,6 +88,49 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = self._transformed(X)
         return predictive_score(self._result.model, table, self._ceiling)
+
+    @overload
+    def score_samples(
+        self, X: ArrayLike, *, return_error: Literal[False] = False
+    ) -> FloatArray: ...
+
+    @overload
+    def score_samples(
+        self, X: ArrayLike, *, return_error: Literal[True]
+    ) -> tuple[FloatArray, FloatArray]: ...
+
+    def score_samples(
+        self, X: ArrayLike, *, return_error: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return the log density (n,) of the observed cells of each row of X, in nats.
+
+        In X's own units, whatever the transform, so that fits with different ones can be compared
+        on rows that none of them has seen. Missing cells are integrated out, and the density
+        integrates to 1 over the observed ones: K and h decide it, and c, which is an estimate of
+        its constant, plays no part. With `return_error` the Monte-Carlo standard error (n,) of each
+        is returned, too; it is at most that of the constant in rows that miss one cell or none, and
+        0 of Gaussians. The same at every call. A row with nothing observed has 0, the log density
+        of no observation; a cell of 0 under "sqrt" or "cbrt" has an infinite density.
+
+        Raises `ValueError` if K is not positive definite.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        if not is_positive_definite(self._result.model.precision):
+            raise ValueError(
+                f"`score_samples` needs a positive definite `precision_`, which this "
+                f"{type(self).__name__} has not: its density may not integrate to anything finite"
+            )
+        transform = Transform(self.column_transform_)
+        log_density, error = self._log_densities(transform.forward(table))
+        log_density = log_density + np.nansum(transform.log_slope(table), axis=1)
+        return (log_density, error) if return_error else log_density
+
+    def _log_densities(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) of transformed rows Y (n, d), and their standard errors."""
+        generator = torch.Generator().manual_seed(0)
+        found = log_densities(self._result.model, Observations.from_array(Y), generator)
+        return found[0].numpy(), found[1].numpy()
 
     def _transformed(self, X: ArrayLike) -> FloatArray:
         """Return X (n, d) after the fit's transform; raise `ValueError` if nothing is observed."""

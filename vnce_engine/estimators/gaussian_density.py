@@ -8,10 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.data.transforms import Transform
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.scores import likelihood_score
 from vnce_engine.inference.gaussian_imputation import impute_normal
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -20,7 +23,7 @@ class GaussianDensity(NetworkEstimator):
 
     _may_be_negative = True
 
-    def impute(self, X: ArrayLike) -> NDArray[np.float64]:
+    def impute(self, X: ArrayLike) -> FloatArray:
         """Return X with its missing cells at their mean given the observed ones of their row.
 
         On X's own scale, where negative values of a transformed column stand for 0; observed cells
@@ -41,6 +44,16 @@ class GaussianDensity(NetworkEstimator):
         """
         check_is_fitted(self)
         return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
+
+    def _log_densities(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) of transformed rows Y (n, d), which are exact.
+
+        Of a transform with a bound, the density of the values below it, which stand for it, is not
+        that of any X: over the others it integrates to less than 1.
+        """
+        log_density = observed_log_likelihoods(Y, self._mean(), self._result.model.precision)
+        # Where nothing is observed it is 0, but for rounding.
+        return np.where(np.isnan(Y).all(axis=1), 0.0, log_density), np.zeros(len(Y))
 
     @abstractmethod
     def _mean(self) -> Tensor:

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.contrastive.posterior import complete
-from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH, Block
+from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions import truncated_normal
@@ -17,12 +16,11 @@ from vnce_engine.distributions.cell_means import TruncatedCells
 from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.distributions.uniforms import sobol_stream
+from vnce_engine.inference.drawn_blocks import drawn_blocks
 from vnce_engine.inference.mean_field import IncompleteRows, sweep
 
-# Draws of a row's missing cells. The same uniforms serve every row, so that what a row is filled
-# with depends on no other.
+# Draws of a row's missing cells.
 _NUM_DRAWS = 128
-_ROWS = 256
 # Sweeps until the means of q settle to this share of themselves, or of so many of the column's
 # standard deviations given the others where they are more, or this many.
 _TOLERANCE = 1e-8
@@ -73,20 +71,8 @@ def _given_draws(model: QuadraticModel, observations: Observations) -> Iterator[
     scale = model.precision.diagonal().rsqrt()
     augmented = model.with_columns_scaled(1 / scale).augmented()
     num_columns = observations.num_columns
-    uniforms = sobol_stream(num_columns, 0)(_NUM_DRAWS).unsqueeze(1)
-    num_missing = (~observations.observed).sum(dim=1)
-    # Rows with as many missing cells together, as those of a block take as many steps.
-    order = num_missing.argsort(stable=True)[(num_missing == 0).sum() :]
-    for rows in order.split(_ROWS):
-        block = Block.of_rows(
-            observations.values[rows] / scale,
-            observations.observed[rows],
-            is_noise=False,
-            uniforms=uniforms.expand(-1, len(rows), -1),
-            owner=rows,
-            log_noise=torch.zeros(len(rows), dtype=scale.dtype),
-        )
-        complete(block, augmented)
+    uniforms = sobol_stream(num_columns, 0)(_NUM_DRAWS)
+    for rows, block in drawn_blocks(augmented, observations, scale, uniforms):
         columns = block.missing.long()
         # With K_ii scaled to 1 the parent mean of a cell is itself less its row's product with A.
         pull = (augmented @ block.flat_draws).view_as(block.draws)

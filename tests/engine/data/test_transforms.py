@@ -31,6 +31,18 @@ def test_each_name_means_its_function(transform, expected):
     assert Transform(transform).forward(8.0) == pytest.approx(expected, rel=1e-15)
 
 
+@pytest.mark.parametrize("transform", list(Transform))
+def test_the_log_slope_is_that_of_a_difference(transform):
+    x = np.array([0.3, 1.0, 17.0, 1e5])
+    step = 1e-5 * x
+
+    slope = (transform.forward(x + step) - transform.forward(x - step)) / (2 * step)
+
+    # The difference's own error is that of 1e-10 of the third derivative, and rounding.
+    assert transform.log_slope(x) == pytest.approx(np.log(slope), abs=1e-9)
+    assert np.isnan(transform.log_slope(math.nan))
+
+
 @pytest.mark.parametrize("transform", [t for t in Transform if t is not Transform.NONE])
 def test_negative_values_are_outside_the_domains_of_all_but_the_identity(transform):
     with pytest.raises(
