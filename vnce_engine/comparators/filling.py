@@ -116,4 +116,4 @@ def fit_filled(
         return result
     # Filled cells would count as observed ones.
     reason = "missing cells were filled before the fit"
-    return replace(result, uncertainty=None, no_uncertainty=reason)
+    return replace(result, uncertainty=None, no_uncertainty=reason, model_draws=())

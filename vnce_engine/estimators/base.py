@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, overload
 
@@ -31,6 +31,8 @@ from vnce_engine.inference.imputation import impute
 from vnce_engine.inference.log_density import log_densities
 from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
+from vnce_engine.inference.multiple_imputation import Draw, completed_tables, draw_truncated
+from vnce_engine.inference.parameter_draws import NUM_DRAWS
 from vnce_engine.inference.result import Edge, EdgeRule, FitResult
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_count, check_range, is_whole, shown
@@ -68,6 +70,42 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         table = self._read(X, reset=False)
         return impute(self._result.model, table, Transform(self.column_transform_), self._ceiling)
+
+    def impute_multiple(
+        self, X: ArrayLike, m: int = 20, *, random_state: RandomState = 0
+    ) -> FloatArray:
+        """Return X completed m times, (m, n, d), by draws of its missing cells, on X's own scale.
+
+        The draws of a row are those of the model given its observed cells. Each table has
+        parameters of its own, as uncertain as the fitted table leaves them, so that what is
+        estimated from each can be pooled by Rubin's rules. Where their uncertainty is not known
+        (`has_model_draws_` is False) all tables have those of the fit, and differ too little. The
+        same int for `random_state` gives the same tables, and a row the same draws wherever in X it
+        stands; observed cells stay the same to the last bit.
+
+        Raises `ValueError` if m is not from 1 to 100, or K not positive definite.
+        """
+        check_is_fitted(self)
+        check_count("m", m, most=NUM_DRAWS)
+        table = self._read(X, reset=False)
+        return np.stack(list(self._completed_tables(table, m, _seed(random_state))))
+
+    def _completed_tables(self, table: FloatArray, m: int, seed: int) -> Iterator[FloatArray]:
+        if not self._result.diagnostics.is_positive_definite:
+            raise ValueError(
+                "`impute_multiple` needs a positive definite K: of an indefinite one missing cells "
+                "need not have a distribution"
+            )
+        generator = torch.Generator().manual_seed(seed)
+        draws = self._result.model_draws
+        taken = torch.randperm(len(draws), generator=generator)[:m].tolist()
+        models = [draws[i] for i in taken] if draws else [self._result.model] * m
+        transform = Transform(self.column_transform_)
+        return completed_tables(models, table, transform, self._draw(), generator)
+
+    def _draw(self) -> Draw:
+        """Return how the model's missing cells are drawn."""
+        return draw_truncated
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return what `impute` does: in a pipeline the estimator fills its table's missing cells.
@@ -270,6 +308,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         self.edge_rule_ = EdgeRule.THRESHOLD
         self.no_uncertainty_ = result.no_uncertainty
+        self.has_model_draws_ = bool(result.model_draws)
         self.penalty_ = result.penalty
         self.penalty_path_ = list(result.penalty_path)
         self.selection_ = result.selection

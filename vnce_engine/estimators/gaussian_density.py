@@ -13,6 +13,7 @@ from vnce_engine.data.transforms import Transform
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.scores import likelihood_score
 from vnce_engine.inference.gaussian_imputation import impute_normal
+from vnce_engine.inference.multiple_imputation import Draw, draw_normal
 
 FloatArray = NDArray[np.float64]
 
@@ -33,6 +34,9 @@ class GaussianDensity(NetworkEstimator):
         table = self._read(X, reset=False)
         transform = Transform(self.column_transform_)
         return impute_normal(self._mean(), self._result.model.precision, table, transform)
+
+    def _draw(self) -> Draw:
+        return draw_normal
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log density of the observed cells of X's rows, in nats a row.

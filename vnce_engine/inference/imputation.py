@@ -16,7 +16,7 @@ from vnce_engine.distributions.cell_means import TruncatedCells
 from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.distributions.uniforms import sobol_stream
-from vnce_engine.inference.drawn_blocks import drawn_blocks
+from vnce_engine.inference.drawn_blocks import drawn_blocks, same_for_every_row
 from vnce_engine.inference.mean_field import IncompleteRows, sweep
 
 # Draws of a row's missing cells.
@@ -71,7 +71,7 @@ def _given_draws(model: QuadraticModel, observations: Observations) -> Iterator[
     scale = model.precision.diagonal().rsqrt()
     augmented = model.with_columns_scaled(1 / scale).augmented()
     num_columns = observations.num_columns
-    uniforms = sobol_stream(num_columns, 0)(_NUM_DRAWS)
+    uniforms = same_for_every_row(sobol_stream(num_columns, 0)(_NUM_DRAWS))
     for rows, block in drawn_blocks(augmented, observations, scale, uniforms):
         columns = block.missing.long()
         # With K_ii scaled to 1 the parent mean of a cell is itself less its row's product with A.

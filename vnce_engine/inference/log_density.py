@@ -14,7 +14,7 @@ from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.distributions.uniforms import open_uniforms
-from vnce_engine.inference.drawn_blocks import drawn_blocks
+from vnce_engine.inference.drawn_blocks import drawn_blocks, same_for_every_row
 
 _NUM_DRAWS = 256
 # Of a row with nothing observed, whose error is one of all rows.
@@ -35,7 +35,7 @@ def log_densities(
     unnormalised = QuadraticModel.from_augmented(augmented)
     log_phi = unnormalised.log_phi(observations.values / scale)
     errors = torch.zeros_like(log_phi)
-    uniforms = open_uniforms((_NUM_DRAWS, observations.num_columns), generator)
+    uniforms = same_for_every_row(open_uniforms((_NUM_DRAWS, observations.num_columns), generator))
     # Of the missing cells, over whose scaled values phi is integrated.
     log_units = (~observations.observed).to(scale.dtype) @ scale.log()
     for rows, block in drawn_blocks(augmented, observations, scale, uniforms):
@@ -51,7 +51,7 @@ def log_normaliser(model: QuadraticModel, generator: torch.Generator) -> tuple[T
     It is what c estimates.
     """
     scale, augmented = _scaled(model)
-    uniforms = open_uniforms((_NUM_NORMALISING_DRAWS, len(scale)), generator)
+    uniforms = same_for_every_row(open_uniforms((_NUM_NORMALISING_DRAWS, len(scale)), generator))
     zeros = torch.zeros_like(scale).unsqueeze(0)
     nothing = Observations(zeros, torch.zeros_like(zeros, dtype=torch.bool))
     ((_, block),) = drawn_blocks(augmented, nothing, scale, uniforms)

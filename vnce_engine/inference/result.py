@@ -1,6 +1,6 @@
 """What a fit ends with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -229,6 +229,9 @@ class FitResult:
     """(d,): how far the mean of each column's imputed cells moved in the last round or iteration,
     in units of the column's root mean square (of a Gaussian, standard deviation); None where
     nothing is imputed."""
+    model_draws: tuple[QuadraticModel, ...] = ()
+    """The model at draws of its parameters from about their posterior, K positive definite, and c
+    the estimate's; none where that is not known."""
 
     def with_columns_reordered(self, order: Tensor) -> "FitResult":
         """Return the result of the table whose columns are x[order], int64 (d,)."""
@@ -241,5 +244,10 @@ class FitResult:
         uncertainty = self.uncertainty
         if uncertainty is not None:
             uncertainty = uncertainty.with_columns_reordered(order)
-        model = self.model.with_columns_reordered(order)
-        return replace(self, model=model, stability=stability, uncertainty=uncertainty)
+        reordered = self.with_models(lambda model: model.with_columns_reordered(order))
+        return replace(reordered, stability=stability, uncertainty=uncertainty)
+
+    def with_models(self, change: Callable[[QuadraticModel], QuadraticModel]) -> "FitResult":
+        """Return the result of a table of which a model is `change` of what it is of this one."""
+        draws = tuple(change(model) for model in self.model_draws)
+        return replace(self, model=change(self.model), model_draws=draws)

@@ -18,6 +18,7 @@ from vnce_engine.inference.diagnostics import (
     numerical_warnings,
     stability_warnings,
 )
+from vnce_engine.inference.parameter_draws import parameter_draws
 from vnce_engine.inference.result import (
     Diagnostics,
     FitResult,
@@ -188,6 +189,7 @@ class _Run(Generic[RowSampleT]):
         self._noise_starts: list[int] = []
         self._diagnostics: Diagnostics | None = None
         self._uncertainty: Uncertainty | str = "the fit has not converged"
+        self._draws: list[Tensor] = []
 
     def complete(self) -> FitStatus:
         """Go through all stages; raise `FitCancelledError` when the caller says so."""
@@ -234,6 +236,8 @@ class _Run(Generic[RowSampleT]):
         num_rows, constraints = setting.problem.num_rows, setting.constraints()
         estimated = constraints.estimated()
         step = UnpenalisedStep.of(self._sample, augmented, estimated, self._progress)
+        if step is not None:
+            self._draws = self._draw_parameters(step)
         is_short = step is None or step.largest_change**2 < num_rows**-0.5
         if not is_short and self._num_parameters < num_rows:
             refit, none = setting.cycles(augmented, self._progress), setting.penalty(None, num_rows)
@@ -242,6 +246,11 @@ class _Run(Generic[RowSampleT]):
         if step is None:
             return "the rows are too few, or too much alike, for as many parameters"
         return step.uncertainty()
+
+    def _draw_parameters(self, step: UnpenalisedStep) -> list[Tensor]:
+        penalty, _ = self._penalty_and_constraints()
+        relaxed = penalty.relaxed(step.augmented[:-1, :-1], self._relaxation)
+        return parameter_draws(step, relaxed, self._setting.problem.generator)
 
     def _choose_all(self) -> tuple[Tensor, float]:
         """Choose h and the strength where asked to; return where to start, the share of work done.
@@ -367,6 +376,7 @@ class _Run(Generic[RowSampleT]):
             noise_starts=tuple(self._noise_starts),
             uncertainty=None if isinstance(uncertainty, str) else uncertainty,
             no_uncertainty=uncertainty if isinstance(uncertainty, str) else None,
+            model_draws=tuple(self._setting.problem.model(draw) for draw in self._draws),
         )
 
     def _selection(self, stability: Stability | None) -> str:

@@ -26,7 +26,7 @@ def fit_truncated_gaussian(
         return fit_table(Problem, observations, options, seed, progress)
     options = replace(options, linear="free")
     result = fit_table(Problem, observations, options, seed, progress)
-    return replace(result, model=result.model.with_columns_moved(shift))
+    return result.with_models(lambda model: model.with_columns_moved(shift))
 
 
 def fit_gaussian(

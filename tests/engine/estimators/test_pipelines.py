@@ -64,6 +64,21 @@ def test_an_estimator_in_the_middle_of_a_pipeline_fills_what_passes(kind: str) -
     np.testing.assert_allclose(copy.fit(X, y).predict(X), pipeline.predict(X), rtol=1e-12)
 
 
+def test_data_frames_pass_a_pipeline_with_their_columns_and_index() -> None:
+    X = frame()
+    X.index = pd.Index([f"sample {i}" for i in range(len(X))])
+    pipeline = make_pipeline(MaxAbsScaler(), FAST["score matching"]()).set_output(
+        transform="pandas"
+    )
+    filled = pipeline.fit_transform(X)
+    assert list(pipeline.get_feature_names_out()) == list(filled.columns) == ["a", "b", "c"]
+    assert filled.index.equals(X.index)
+    observed = X.notna().to_numpy()
+    scaled = MaxAbsScaler().fit_transform(X)
+    np.testing.assert_array_equal(filled.to_numpy()[observed], scaled[observed])
+    assert not filled.isna().any(axis=None)
+
+
 def test_a_search_over_a_pipeline_refits_its_steps() -> None:
     X = frame()
     y = X.sum(axis=1).to_numpy()
