@@ -20,6 +20,7 @@ TABLE_TYPES = {
 }
 NETWORK_FILES = {
     "objective.csv",
+    "variables.csv",
     *(f"{stem}.{ending}" for stem in TABLES for ending in TABLE_TYPES),
     *(f"graph.{ending}" for ending in GRAPH_TYPES),
     *(f"figures/{name}.svg" for name in ("network", "heatmap", "objective")),

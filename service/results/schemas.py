@@ -247,6 +247,33 @@ class UncertaintyRead(ResultModel):
     )
 
 
+class IntervalRead(ResultModel):
+    """An estimate and its 95 % interval."""
+
+    value: float = Field(description="The estimate.")
+    lower: float = Field(description="Lower end of the interval.")
+    upper: float = Field(description="Its upper end.")
+
+
+class VariableRead(ResultModel):
+    """A variable's place in the network; null where it is not known."""
+
+    name: str = Field(description="Its name.")
+    n_observed: int = Field(ge=0, description="Rows in which it is observed.")
+    degree: int | None = Field(ge=0, description="Pairs with it that are found present.")
+    strength: IntervalRead | None = Field(
+        description="Sum of their |partial correlations|, without the penalty's bias. The interval "
+        "takes for given which pairs are present."
+    )
+    expected_influence: IntervalRead | None = Field(
+        description="Sum of its partial correlations with all others, signs kept."
+    )
+    predictability: IntervalRead | None = Field(
+        description="R²: the share of its variance, on the transformed scale, that all others "
+        "explain in the rows of the fit."
+    )
+
+
 class ScoreRead(ResultModel):
     """Agreement with the true graph under one score."""
 
@@ -317,6 +344,10 @@ class EstimationResult(ResultModel):
     edge_rule: EdgeRuleRead = Field(description="When a pair counts as an edge.")
     uncertainty: UncertaintyRead | None = Field(
         default=None, description="How sure the edges are; null in results of earlier releases."
+    )
+    variables: list[VariableRead] = Field(
+        default_factory=list,
+        description="Each variable's place in the network; empty in results of earlier releases.",
     )
     scores: list[ScoreRead] = Field(
         description="Agreement with the true graph, every score once; without a true graph each "

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, overload
 
@@ -25,14 +25,17 @@ from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.estimators.scores import predictive_score
 from vnce_engine.inference.advice import Advice, strong_dependence
+from vnce_engine.inference.centrality import Centrality
 from vnce_engine.inference.diagnostics import uncounted_pairs_warnings
 from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.imputation import impute
+from vnce_engine.inference.interval import Interval
 from vnce_engine.inference.log_density import log_densities
 from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
 from vnce_engine.inference.multiple_imputation import Draw, completed_tables, draw_truncated
 from vnce_engine.inference.parameter_draws import NUM_DRAWS
+from vnce_engine.inference.predictability import shares_explained, squared_errors
 from vnce_engine.inference.result import Edge, EdgeRule, FitResult
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_choice, check_count, check_range, is_whole, shown
@@ -40,6 +43,8 @@ from vnce_engine.runtime.progress import OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
 
 FloatArray = NDArray[np.float64]
+# Draws of the missing cells beside one whose error is asked for: of these the rows are many.
+_NUM_COMPLETED = 5
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
@@ -106,6 +111,33 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _draw(self) -> Draw:
         """Return how the model's missing cells are drawn."""
         return draw_truncated
+
+    def predictability(self, X: ArrayLike) -> list[Interval | None]:
+        """Return R² of each column of X given all the others, with its 95 % interval.
+
+        The share of a column's variance, on the transformed scale, that the fitted model explains
+        from all others, in the rows where it is observed; what is missing beside it is drawn. In
+        the rows of the fit it is too high by about (1 - R²) d / n, in new ones it is not. None
+        where a column does not vary, and of all where K is not positive definite.
+        """
+        check_is_fitted(self)
+        table = self._read(X, reset=False)
+        if not self._result.diagnostics.is_positive_definite:
+            return [None] * table.shape[1]
+        model, transform = self._result.model, Transform(self.column_transform_)
+        completed: Iterable[FloatArray] = [table]
+        if np.isnan(table).any():
+            models, generator = [model] * _NUM_COMPLETED, torch.Generator().manual_seed(0)
+            completed = completed_tables(models, table, transform, self._draw(), generator)
+        errors = [
+            squared_errors(
+                model,
+                torch.from_numpy(transform.forward(each)),
+                is_truncated=not self._may_be_negative,
+            ).numpy()
+            for each in completed
+        ]
+        return shares_explained(transform.forward(table), np.mean(errors, axis=0))
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return what `impute` does: in a pipeline the estimator fills its table's missing cells.
@@ -307,6 +339,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             is_positive_definite=result.diagnostics.is_positive_definite,
         )
         self.edge_rule_ = EdgeRule.THRESHOLD
+        self.centrality_: list[Centrality] | None = None
         self.no_uncertainty_ = result.no_uncertainty
         self.has_model_draws_ = bool(result.model_draws)
         self.penalty_ = result.penalty

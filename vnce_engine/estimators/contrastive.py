@@ -10,7 +10,7 @@ import numpy as np
 from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.inference.centrality import Centrality, centralities
+from vnce_engine.inference.centrality import centralities
 from vnce_engine.inference.result import EdgeRule, FitResult, Verdict
 from vnce_engine.inference.significance import DiscoveryRule, EdgeTests, FdrMethod
 from vnce_engine.penalties.penalty import PenaltyKind, PenaltyName
@@ -79,7 +79,6 @@ class ContrastiveEstimator(NetworkEstimator):
         self, result: FitResult, observations: Observations, warnings: Sequence[FitWarning]
     ) -> None:
         super()._present(result, observations, warnings)
-        self.centrality_: list[Centrality] | None = None
         if result.uncertainty is None:
             return
         rule = DiscoveryRule(self.fdr, FdrMethod(self.fdr_method), self.edge_threshold)

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
+from service.results.schemas import VariableRead
 from service.results.vocabulary import EdgeScore, Verdict
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.exports.roc import adjacency, roc_curves
 from worker.artefacts.ground_truth import Pair
+from worker.artefacts.variables import variables_of
 
 NO_PARTIAL_CORRELATIONS = (
     "K is not positive definite: there is no parent Gaussian, so there are no partial correlations"
@@ -35,6 +37,7 @@ class FittedNetwork:
     completed: NDArray[np.float64]
     # All pairs, strongest first.
     edges: list[Edge]
+    variables: list[VariableRead]
     truth: frozenset[Pair] | None
     # One a score; None without a true graph.
     roc_curves: Mapping[EdgeScore, EdgeROC] | None
@@ -82,6 +85,7 @@ class FittedNetwork:
             X=to_array(table),
             completed=estimator.impute(table),
             edges=edges,
+            variables=variables_of(names, estimator, table),
             truth=truth,
             roc_curves=curves,
         )

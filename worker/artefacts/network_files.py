@@ -24,6 +24,7 @@ from worker.artefacts.figures.network import network_svg
 from worker.artefacts.figures.objective import objective_svg
 from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
 from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.variables import variables_artefact
 
 Maker = Callable[[FittedNetwork], Iterable[Artefact]]
 
@@ -45,6 +46,10 @@ def _imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
 def _graph(fitted: FittedNetwork) -> Iterable[Artefact]:
     rule, threshold = EdgeRule(fitted.estimator.edge_rule_), fitted.spec.edge_threshold
     return graph_artefacts(_names(fitted), fitted.edges, rule, threshold)
+
+
+def _variables(fitted: FittedNetwork) -> Iterable[Artefact]:
+    yield variables_artefact(fitted.variables)
 
 
 def _objective(fitted: FittedNetwork) -> Iterable[Artefact]:
@@ -108,6 +113,7 @@ MAKERS: tuple[Maker, ...] = (
     _partial_correlations,
     _imputations,
     _graph,
+    _variables,
     _objective,
     _network_figure,
     _heatmap,

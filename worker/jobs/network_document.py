@@ -107,6 +107,7 @@ def encode(
         counts=_counts(fitted, censored),
         edge_rule=_edge_rule(fitted),
         uncertainty=_uncertainty(fitted),
+        variables=fitted.variables,
         scores=score_documents(fitted.roc_curves),
         seed=planned(spec.seed),
         versions=versions(),

@@ -1,8 +1,9 @@
+import csv
 import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from io import BytesIO
+from io import BytesIO, StringIO
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +117,24 @@ def test_how_sure_edges_are_is_told_in_all_and_of_each(outcome: Outcome) -> None
     for edge in outcome.edges:
         assert edge.lower <= edge.debiased <= edge.upper
         assert 0 <= edge.p_value <= edge.q_value <= 1
+
+
+def test_each_variable_has_its_place_in_the_network(outcome: Outcome) -> None:
+    rows = list(csv.DictReader(StringIO(files_of(outcome)["variables.csv"].decode())))
+    variables = outcome.document.variables
+    assert [variable.name for variable in variables] == outcome.document.names
+    for variable, row in zip(variables, rows, strict=True):
+        of_variable = [
+            edge for edge in outcome.edges if variable.name in (edge.source, edge.target)
+        ]
+        present = [edge for edge in of_variable if edge.verdict is Verdict.PRESENT]
+        assert variable.degree == len(present)
+        sizes = sum(abs(edge.debiased) for edge in present)
+        assert variable.strength.value == pytest.approx(sizes, rel=1e-12)
+        influence = sum(edge.debiased for edge in of_variable)
+        assert variable.expected_influence.value == pytest.approx(influence, rel=1e-12)
+        assert variable.predictability.lower < variable.predictability.value < 1
+        assert float(row["predictability_upper"]) == variable.predictability.upper
 
 
 def test_an_estimator_without_standard_errors_says_so(indefinite: Outcome) -> None:
