@@ -6,21 +6,29 @@ Source: Rhodes and Gutmann (2019), Section 5.2.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
+from vnce_engine.experiments.experiment import (
+    Clock,
+    Part,
+    Row,
+    Scalar,
+    SummaryTable,
+    check_known,
+    within,
+)
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
 from vnce_engine.inference.metrics import edge_roc
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
-from vnce_engine.runtime.checks import check_count, check_fraction, check_seed, shown
+from vnce_engine.runtime.checks import check_count, check_fraction, check_seed
 from vnce_engine.runtime.progress import FitCancelledError, OnStep
-from vnce_engine.runtime.reports import FitStatus, FitStep
+from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
     hub_precision,
     mask_completely_at_random,
@@ -34,8 +42,6 @@ GRAPHS: dict[str, Callable[[int, np.random.Generator], FloatArray]] = {
     "ring": ring_precision,
     "hub": hub_precision,
 }
-# Returns seconds; differences count.
-Clock = Callable[[], float]
 
 
 def simulate(
@@ -71,7 +77,7 @@ def compare(
     checkpoint = checkpoint or Checkpoint()
 
     def line(position: int, name: str) -> dict[str, Scalar]:
-        report = _within(on_step, position, len(estimators), name)
+        report = within(on_step, position, len(estimators), name)
         started = None if clock is None else clock()
         scores, status, reason = _fit_and_score(name, truth, X, report, checkpoint)
         return {
@@ -115,11 +121,8 @@ class GraphRecovery:
         check_seed("seed", self.seed)
         for fraction in self.fractions:
             check_fraction("fractions", fraction)
-        for option, known in (("graphs", GRAPHS), ("estimators", ESTIMATORS)):
-            for name in getattr(self, option):
-                if name not in known:
-                    known_names = ", ".join(known)
-                    raise ValueError(f"`{option}` must be among {known_names}, got {shown(name)}")
+        check_known("graphs", self.graphs, GRAPHS)
+        check_known("estimators", self.estimators, ESTIMATORS)
 
     @classmethod
     def quick(cls, seed: int = 0) -> "GraphRecovery":
@@ -196,14 +199,3 @@ def _fit_and_score(
         "mse": float(np.mean((K - truth)[pairs] ** 2)),
     }
     return scores, str(status), None
-
-
-def _within(on_step: OnStep | None, done: int, total: int, name: str) -> OnStep | None:
-    """Return `on_step` for the fit of one estimator out of several."""
-    if on_step is None:
-        return None
-
-    def report(step: FitStep) -> bool | None:
-        return on_step(replace(step, stage=name, fraction=(done + step.fraction) / total))
-
-    return report
