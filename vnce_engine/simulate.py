@@ -1,4 +1,4 @@
-"""Simulated problems: ring and hub graphs, their precision matrices, and missing cells."""
+"""Simulated problems: graphs, their precision matrices, and missing cells."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,8 +9,10 @@ from vnce_engine.runtime.checks import check_count, check_fraction
 __all__ = [
     "hub_precision",
     "mask_completely_at_random",
+    "random_precision",
     "ring_precision",
     "sample_truncated_gaussian",
+    "star_precision",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -20,6 +22,10 @@ _WEIGHTS = (0.3, 0.5)
 _MOST_COLUMNS = 100_000
 # What the common diagonal adds to the largest row sum: enough for strict diagonal dominance.
 _DOMINANCE_MARGIN = 0.01
+# And what each own diagonal of a random graph's K adds to its row sum.
+_RANDOM_MARGIN = 0.3
+# sqrt of the sum of a star's squared partial correlations.
+_STAR_STRENGTH = 0.8
 
 
 def ring_precision(d: int, rng: np.random.Generator) -> FloatArray:
@@ -45,6 +51,32 @@ def hub_precision(d: int, rng: np.random.Generator) -> FloatArray:
             if weights[hub, other] == 0:
                 weights[hub, other] = weights[other, hub] = rng.uniform(*_WEIGHTS)
     return _with_dominant_diagonal(weights)
+
+
+def random_precision(d: int, rng: np.random.Generator, density: float = 0.3) -> FloatArray:
+    """Return K (d, d) of a random graph: each pair is linked with probability `density`.
+
+    K_ij of links are U(0.1, 0.5) of either sign; each diagonal entry is its row's sum of the
+    others' sizes plus 0.3.
+    """
+    check_count("d", d, least=2, most=_MOST_COLUMNS)
+    weights: FloatArray = np.triu(rng.uniform(0.1, 0.5, (d, d)) * rng.choice([-1, 1], (d, d)), k=1)
+    weights *= rng.random((d, d)) < density
+    weights += weights.T
+    diagonal: FloatArray = np.abs(weights).sum(axis=1) + _RANDOM_MARGIN
+    return weights + np.diag(diagonal)
+
+
+def star_precision(d: int, rng: np.random.Generator) -> FloatArray:
+    """Return K (d, d) of a star: node 0 is linked to all others, K_0j = ±0.8 / sqrt(d - 1).
+
+    The diagonal is 1.
+    """
+    check_count("d", d, least=2, most=_MOST_COLUMNS)
+    precision = np.eye(d)
+    links = _STAR_STRENGTH / np.sqrt(d - 1) * rng.choice([-1, 1], d - 1)
+    precision[0, 1:] = precision[1:, 0] = links
+    return precision
 
 
 def mask_completely_at_random(

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from vnce_engine.simulate import (
     hub_precision,
     mask_completely_at_random,
+    random_precision,
     ring_precision,
     sample_truncated_gaussian,
+    star_precision,
 )
 
 FloatArray = NDArray[np.float64]
 
 # Columns of a far table stand so many standard deviations or more above zero: it is Gaussian.
 _FAR = 8.0
-_DOMINANCE_MARGIN = 0.3
 _INDEPENDENT_COLUMNS = 5
 
 
@@ -59,12 +60,9 @@ def random_signs(
     d: int, rng: np.random.Generator, *, free_linear: bool, density: float = 0.5
 ) -> Truth:
     """Return random K of both signs, diagonally dominant, and random h or none."""
-    weights = np.triu(rng.uniform(0.1, 0.5, (d, d)) * rng.choice([-1, 1], (d, d)), k=1)
-    weights *= rng.random((d, d)) < density
-    weights += weights.T
-    diagonal = np.abs(weights).sum(axis=1) + _DOMINANCE_MARGIN
+    precision = random_precision(d, rng, density)
     linear = rng.uniform(-0.5, 1.0, d) if free_linear else None
-    return Truth(weights + np.diag(diagonal), linear)
+    return Truth(precision, linear)
 
 
 def ring(d: int, rng: np.random.Generator) -> Truth:
@@ -92,9 +90,7 @@ def random_graph(d: int, rng: np.random.Generator) -> Truth:
 
 def star(d: int, rng: np.random.Generator) -> Truth:
     """Return a star: column 0 interacts with all others, with either sign."""
-    precision = np.eye(d)
-    precision[0, 1:] = precision[1:, 0] = 0.8 / np.sqrt(d - 1) * rng.choice([-1, 1], d - 1)
-    return Truth(precision)
+    return Truth(star_precision(d, rng))
 
 
 def chain(correlation: float) -> Truth:
