@@ -29,13 +29,23 @@ class SimulatedGraph(StrEnum):
     HUB = "hub"
 
 
+class CoverageGraph(StrEnum):
+    """Graphs on which intervals are held against the truth; the engine's own names."""
+
+    RING = "ring"
+    HUB = "hub"
+    RANDOM = "random"
+    STAR = "star"
+
+
 class ExperimentName(StrEnum):
-    """Experiments of the paper."""
+    """Experiments of the paper, and of how sure its estimates are."""
 
     POSTERIOR_TOY = "posterior-toy"
     MIXTURE_EM = "mixture-em"
     MIXTURE_POPULATION = "mixture-population"
     GRAPH_RECOVERY = "graph-recovery"
+    COVERAGE = "coverage"
 
 
 class ExperimentScale(StrEnum):

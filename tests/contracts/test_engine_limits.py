@@ -5,12 +5,13 @@ import pytest
 from service.jobs import compatibility
 from service.jobs.specs import base as specs_base
 from service.jobs.specs import contrastive as specs
-from service.jobs.vocabulary import PenaltyKind, RecoveryEstimator
+from service.jobs.vocabulary import CoverageGraph, PenaltyKind, RecoveryEstimator
 from service.results import vocabulary as results
 from vnce_engine.contrastive import paper_recipe as paper
 from vnce_engine.contrastive import truncated_problem as problem
 from vnce_engine.data import columns, observations
 from vnce_engine.distributions import quadratic
+from vnce_engine.experiments import coverage
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.inference import metrics
 from vnce_engine.penalties import penalty
@@ -60,3 +61,7 @@ def test_edge_scores() -> None:
 
 def test_estimators_that_graph_recovery_compares() -> None:
     assert {estimator.value for estimator in RecoveryEstimator} == set(ESTIMATORS)
+
+
+def test_graphs_on_which_coverage_is_measured() -> None:
+    assert [graph.value for graph in CoverageGraph] == list(coverage.GRAPHS)

@@ -10,6 +10,7 @@ from service.results.outcome import Artefact
 from vnce_engine.experiments.experiment import Row, SummaryTable
 from worker.artefacts.figures.drawing import render
 from worker.artefacts.figures.experiments import (
+    coverage,
     graph_recovery,
     mixture_em,
     mixture_population,
@@ -23,6 +24,7 @@ DRAWINGS: dict[str, Draw] = {
     "mixture-em": mixture_em.draw,
     "mixture-population": mixture_population.draw,
     "graph-recovery": graph_recovery.draw,
+    "coverage": coverage.draw,
 }
 
 

@@ -109,7 +109,7 @@ def reproduce(
     """Reproduce an experiment of the paper: data, tables and figure.
 
     posterior-toy: Figures 1 and 2. mixture-em: Figure 3. mixture-population: Figure 4.
-    graph-recovery: Figure 5.
+    graph-recovery: Figure 5. coverage: how often intervals hold the truth, which the paper has not.
     """
     threads.limit(1)
     from worker.cli import reproduce as runs  # noqa: PLC0415 - torch, which reads the limit at import

@@ -65,7 +65,7 @@ EXPERIMENT = RequestOptions(
             "/experiment/n_truths",
             "/experiment/sample_sizes",
         ),
-        "the paper's, or fewer with --quick",
+        "the full version's, or fewer with --quick",
     ),
 )
 SCORING = RequestOptions(

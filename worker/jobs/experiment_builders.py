@@ -1,11 +1,13 @@
 """From an experiment's specification to the engine's experiment."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
 from service.jobs.specs.base import planned
 from service.jobs.specs.experiment import (
+    CoverageSpec,
     ExperimentPartSpec,
     ExperimentSpec,
     GraphRecoverySpec,
@@ -14,6 +16,7 @@ from service.jobs.specs.experiment import (
     PosteriorToySpec,
 )
 from service.jobs.vocabulary import ExperimentScale
+from vnce_engine.experiments.coverage import Coverage
 from vnce_engine.experiments.experiment import Experiment
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
@@ -27,8 +30,8 @@ def build_experiment(
 ) -> Experiment:
     """Return the experiment that the spec, or one of a part of it, describes.
 
-    The `checkpoint` is that of an interrupted run of the part; parts of graph recovery, which may
-    take minutes, go on from it.
+    The `checkpoint` is that of an interrupted run of the part; parts of graph recovery and
+    coverage, which may take minutes, go on from it.
     """
     is_quick, seed = spec.scale is ExperimentScale.QUICK, planned(spec.seed)
     match spec.experiment:
@@ -42,9 +45,7 @@ def build_experiment(
                 population,
                 **_chosen(
                     num_truths=choice.n_truths,
-                    sample_sizes=None
-                    if choice.sample_sizes is None
-                    else tuple(choice.sample_sizes),
+                    sample_sizes=_several(choice.sample_sizes),
                 ),
             )
         case GraphRecoverySpec() as choice:
@@ -52,10 +53,25 @@ def build_experiment(
             return replace(
                 recovery,
                 **_chosen(
-                    graphs=_texts(choice.graphs),
-                    fractions=None if choice.fractions is None else tuple(choice.fractions),
+                    graphs=_several(choice.graphs),
+                    fractions=_several(choice.fractions),
                     num_data_sets=choice.n_data_sets,
-                    estimators=_texts(choice.estimators),
+                    estimators=_several(choice.estimators),
+                    clock=time.process_time,
+                    checkpoint=checkpoint,
+                ),
+            )
+        case CoverageSpec() as choice:
+            coverage = Coverage.quick(seed) if is_quick else Coverage(seed=seed)
+            return replace(
+                coverage,
+                **_chosen(
+                    graphs=_several(choice.graphs),
+                    linears=_several(choice.linears),
+                    sample_sizes=_several(choice.sample_sizes),
+                    fractions=_several(choice.fractions),
+                    num_data_sets=choice.n_data_sets,
+                    num_columns=choice.n_variables,
                     clock=time.process_time,
                     checkpoint=checkpoint,
                 ),
@@ -64,8 +80,11 @@ def build_experiment(
             assert_never(unknown)
 
 
-def _texts(words: list[Any] | None) -> tuple[str, ...] | None:
-    return None if words is None else tuple(str(word) for word in words)
+def _several(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Return values as the engine takes them: words are plain strings there."""
+    if values is None:
+        return None
+    return tuple(str(value) if isinstance(value, str) else value for value in values)
 
 
 def _chosen(**values: Any) -> dict[str, Any]:

@@ -1,11 +1,17 @@
-"""Experiments: those of the paper, each split into parts that the workers share."""
+"""Experiments: the paper's and our own, each split into parts that the workers share."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from service.jobs.specs.base import DEFAULT_SEED, Seed, SpecModel, Tag
-from service.jobs.vocabulary import ExperimentScale, RecoveryEstimator, SimulatedGraph
+from service.jobs.vocabulary import (
+    CoverageGraph,
+    ExperimentScale,
+    LinearChoice,
+    RecoveryEstimator,
+    SimulatedGraph,
+)
 
 Scale = Annotated[
     ExperimentScale,
@@ -31,13 +37,46 @@ Distinct = AfterValidator(_without_repeats)
 Graphs = Annotated[
     Annotated[list[SimulatedGraph], Field(min_length=1, max_length=2), Distinct] | None,
     Field(
-        description="Graphs to draw from; null: the paper's, or fewer where the scale is `quick`."
+        description="Graphs to draw from; null: the full version's, or fewer where the scale is "
+        "`quick`."
+    ),
+]
+SampleSizes = Annotated[
+    Annotated[
+        list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
+        Field(min_length=1, max_length=20),
+        Distinct,
+    ]
+    | None,
+    Field(
+        description="Sample sizes, from 10 to 1000000; null: the full version's, or fewer where "
+        "the scale is `quick`."
+    ),
+]
+Fractions = Annotated[
+    Annotated[
+        list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
+        Field(min_length=1, max_length=20),
+        Distinct,
+    ]
+    | None,
+    Field(
+        description="Shares of missing cells, from 0 to below 1; null: the full version's, or "
+        "fewer where the scale is `quick`."
+    ),
+]
+DataSets = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=1_000)] | None,
+    Field(
+        description="Data sets of each graph; null: the full version's, or fewer where the scale "
+        "is `quick`."
     ),
 ]
 Estimators = Annotated[
     Annotated[list[RecoveryEstimator], Field(min_length=1, max_length=50), Distinct] | None,
     Field(
-        description="Estimators compared; null: the paper's, or fewer where the scale is `quick`."
+        description="Estimators compared; null: the full version's, or fewer where the scale is "
+        "`quick`."
     ),
 ]
 
@@ -62,21 +101,10 @@ class MixturePopulationSpec(SpecModel):
     )
     n_truths: Count | None = Field(
         None,
-        description="True values drawn from [2, 6]; null: the paper's, or fewer "
+        description="True values drawn from [2, 6]; null: the full version's, or fewer "
         "where the scale is `quick`.",
     )
-    sample_sizes: (
-        Annotated[
-            list[Annotated[int, Field(strict=True, ge=10, le=1_000_000)]],
-            Field(min_length=1, max_length=20),
-            Distinct,
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Sample sizes, from 10 to 1000000; null: the paper's, or fewer where the "
-        "scale is `quick`.",
-    )
+    sample_sizes: SampleSizes = None
 
 
 class GraphRecoverySpec(SpecModel):
@@ -84,28 +112,44 @@ class GraphRecoverySpec(SpecModel):
 
     name: Literal["graph-recovery"] = Field("graph-recovery", description="The experiment's name.")
     graphs: Graphs = None
-    fractions: (
-        Annotated[
-            list[Annotated[float, Field(strict=True, ge=0, lt=1)]],
-            Field(min_length=1, max_length=20),
-            Distinct,
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Shares of missing cells, from 0 to below 1; null: the paper's, or fewer "
-        "where the scale is `quick`.",
-    )
-    n_data_sets: Annotated[int, Field(strict=True, ge=1, le=1_000)] | None = Field(
-        None,
-        description="Data sets of each graph; null: the paper's, or fewer where the scale is "
-        "`quick`.",
-    )
+    fractions: Fractions = None
+    n_data_sets: DataSets = None
     estimators: Estimators = None
 
 
+class CoverageSpec(SpecModel):
+    """How often intervals of edges hold the truth, and how many edges found are false."""
+
+    name: Literal["coverage"] = Field("coverage", description="The experiment's name.")
+    graphs: Annotated[
+        Annotated[list[CoverageGraph], Field(min_length=1, max_length=4), Distinct] | None,
+        Field(
+            description="Graphs to draw from; null: the full version's, or fewer where the scale "
+            "is `quick`."
+        ),
+    ] = None
+    linears: Annotated[
+        Annotated[
+            list[Literal[LinearChoice.ZERO, LinearChoice.FREE]],
+            Field(min_length=1, max_length=2),
+            Distinct,
+        ]
+        | None,
+        Field(
+            description="Linear terms of the tables: `zero`, or `free`, uniform on [-0.5, 1]; "
+            "null: both. Fits choose theirs by held-out rows."
+        ),
+    ] = None
+    sample_sizes: SampleSizes = None
+    fractions: Fractions = None
+    n_data_sets: DataSets = None
+    n_variables: Annotated[int, Field(strict=True, ge=3, le=100)] = Field(
+        10, description="Columns of each table, from 3 to 100."
+    )
+
+
 ExperimentChoice = Annotated[
-    PosteriorToySpec | MixtureEmSpec | MixturePopulationSpec | GraphRecoverySpec,
+    PosteriorToySpec | MixtureEmSpec | MixturePopulationSpec | GraphRecoverySpec | CoverageSpec,
     Field(discriminator="name"),
 ]
 

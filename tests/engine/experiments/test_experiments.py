@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.engine.saves import fit_and_saves
+from vnce_engine.experiments.coverage import Coverage
 from vnce_engine.experiments.experiment import Experiment
 from vnce_engine.experiments.graph_recovery import GraphRecovery, compare, simulate
 from vnce_engine.experiments.mixture_em import MixtureEm
@@ -16,7 +17,7 @@ from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.progress import FitCancelledError
 
-SMALL: list[MixtureEm | MixturePopulation | GraphRecovery] = [
+SMALL: list[MixtureEm | MixturePopulation | GraphRecovery | Coverage] = [
     MixtureEm(num_rows=100, num_pairs=3),
     MixturePopulation(num_truths=6, sample_sizes=(50, 200), batch=4),
     GraphRecovery(
@@ -25,6 +26,15 @@ SMALL: list[MixtureEm | MixturePopulation | GraphRecovery] = [
         estimators=("nce-mean", "nce-zero"),
         num_columns=6,
         num_rows=120,
+    ),
+    Coverage(
+        graphs=("random",),
+        linears=("free",),
+        sample_sizes=(80,),
+        fractions=(0.2,),
+        num_data_sets=3,
+        num_columns=4,
+        batch=2,
     ),
 ]
 
@@ -50,7 +60,7 @@ def test_summaries_do_without_the_rows_of_failed_parts(experiment: Experiment) -
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", SMALL, ids=lambda experiment: experiment.name)
 def test_another_seed_gives_other_data(
-    experiment: MixtureEm | MixturePopulation | GraphRecovery,
+    experiment: MixtureEm | MixturePopulation | GraphRecovery | Coverage,
 ) -> None:
     other = replace(experiment, seed=1)
     assert other.run(0) != experiment.run(0)

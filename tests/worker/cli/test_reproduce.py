@@ -3,7 +3,7 @@ from pathlib import Path
 
 from typer.testing import Result
 
-from service.jobs.specs.experiment import GraphRecoverySpec, MixturePopulationSpec
+from service.jobs.specs.experiment import CoverageSpec, GraphRecoverySpec, MixturePopulationSpec
 
 Vnce = Callable[..., Result]
 
@@ -19,5 +19,6 @@ def test_sizes_that_an_experiment_does_not_have_are_each_named(vnce: Vnce, tmp_p
 
 def test_help_names_every_size(vnce: Vnce) -> None:
     text = vnce("reproduce", "--help").output
-    sizes = {*GraphRecoverySpec.model_fields, *MixturePopulationSpec.model_fields} - {"name"}
+    specs = (GraphRecoverySpec, MixturePopulationSpec, CoverageSpec)
+    sizes = {size for spec in specs for size in spec.model_fields} - {"name"}
     assert all(f"--{size.replace('_', '-')}" in text for size in sizes)

@@ -4,6 +4,7 @@ import pytest
 
 from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.vocabulary import ExperimentName, ExperimentScale
+from vnce_engine.experiments.coverage import Coverage
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_population import MixturePopulation
 from worker.artefacts.experiment_figures import DRAWINGS
@@ -47,3 +48,8 @@ def test_choices_change_single_sizes_of_an_experiment() -> None:
     )
     assert isinstance(recovery, GraphRecovery)
     assert len(recovery.parts()) == recovery.num_data_sets
+    sizes = {"graphs": ["star"], "linears": ["free"], "sample_sizes": [50], "n_data_sets": 3}
+    coverage = build_experiment(spec_of(body("coverage", **sizes, n_variables=5)))
+    assert isinstance(coverage, Coverage)
+    assert (coverage.graphs, coverage.linears, coverage.num_columns) == (("star",), ("free",), 5)
+    assert (coverage.sample_sizes, coverage.num_data_sets) == ((50,), 3)

@@ -9,6 +9,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
+from vnce_engine.experiments.coverage import Coverage
 from vnce_engine.experiments.experiment import Experiment, Row, SummaryTable
 from vnce_engine.experiments.graph_recovery import GraphRecovery
 from vnce_engine.experiments.mixture_em import MixtureEm
@@ -16,6 +17,7 @@ from vnce_engine.experiments.mixture_population import MixturePopulation
 from vnce_engine.experiments.posterior_toy import PosteriorToy
 from worker.artefacts.figures.drawing import render
 from worker.artefacts.figures.experiments import (
+    coverage,
     graph_recovery,
     mixture_em,
     mixture_population,
@@ -78,6 +80,18 @@ def recovery() -> Drawn:
 
 
 @pytest.fixture(scope="module")
+def intervals() -> Drawn:
+    experiment = Coverage(
+        graphs=("ring", "star"),
+        sample_sizes=(80, 120),
+        fractions=(0.2,),
+        num_data_sets=1,
+        num_columns=4,
+    )
+    return Drawn.of(experiment, coverage.draw)
+
+
+@pytest.fixture(scope="module")
 def toy() -> Drawn:
     return Drawn.of(PosteriorToy(num_rows=200, num_epochs=1, grid=(3.5, 11)), posterior_toy.draw)
 
@@ -130,7 +144,15 @@ def test_recovery_has_no_panel_of_times_without_a_clock(recovery: Drawn) -> None
     assert b"CPU seconds" in recovery.svg(timed)
 
 
-@pytest.mark.parametrize("name", ["toy", "population", "recovery"])
+def test_coverage_has_a_panel_for_every_graph_and_linear_term(intervals: Drawn) -> None:
+    written = intervals.texts
+    assert {
+        f"{graph}, h {linear}" for graph in ("ring", "star") for linear in ("zero", "free")
+    } <= (set(written))
+    assert {"edges, 20% missing", "other pairs, 20% missing", "80", "120"} <= set(written)
+
+
+@pytest.mark.parametrize("name", ["toy", "population", "recovery", "intervals"])
 def test_parts_that_failed_leave_a_picture_of_the_others(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -138,7 +160,7 @@ def test_parts_that_failed_leave_a_picture_of_the_others(
     assert drawn.svg(drawn.experiment.run(0))
 
 
-@pytest.mark.parametrize("name", ["toy", "em", "population", "recovery"])
+@pytest.mark.parametrize("name", ["toy", "em", "population", "recovery", "intervals"])
 def test_the_same_rows_give_the_same_bytes_and_leave_no_global_state(
     name: str, request: pytest.FixtureRequest
 ) -> None:
