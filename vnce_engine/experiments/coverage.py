@@ -22,13 +22,12 @@ from vnce_engine.experiments.experiment import (
     SummaryTable,
     check_known,
     part_generator,
-    within,
 )
 from vnce_engine.inference.metrics import scaled_interaction
 from vnce_engine.inference.result import Edge, Verdict
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count, check_fraction, check_seed
-from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
     hub_precision,

@@ -1,14 +1,13 @@
 """What an experiment is: parts that are computed apart, and a summary of their rows."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from vnce_engine.runtime.checks import shown
 from vnce_engine.runtime.progress import OnStep
-from vnce_engine.runtime.reports import FitStep
 
 # None where a number is undefined; never NaN or infinite, which JSON cannot hold.
 Scalar = str | int | float | None
@@ -73,14 +72,3 @@ def check_known(option: str, names: Sequence[str], known: Collection[str]) -> No
     for name in names:
         if name not in known:
             raise ValueError(f"`{option}` must be among {', '.join(known)}, got {shown(name)}")
-
-
-def within(on_step: OnStep | None, done: int, total: int, name: str) -> OnStep | None:
-    """Return `on_step` for one fit, called `name`, out of `total` of which so many are done."""
-    if on_step is None:
-        return None
-
-    def report(step: FitStep) -> bool | None:
-        return on_step(replace(step, stage=name, fraction=(done + step.fraction) / total))
-
-    return report

@@ -20,14 +20,13 @@ from vnce_engine.experiments.experiment import (
     Scalar,
     SummaryTable,
     check_known,
-    within,
 )
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
 from vnce_engine.experiments.recovery_summary import differences, medians
 from vnce_engine.inference.metrics import edge_roc
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.checks import check_count, check_fraction, check_seed
-from vnce_engine.runtime.progress import FitCancelledError, OnStep
+from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
 from vnce_engine.runtime.reports import FitStatus
 from vnce_engine.simulate import (
     hub_precision,

@@ -1,6 +1,7 @@
 """Progress reports, and the way a caller stops a fit."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
@@ -69,3 +70,14 @@ class Progress:
         )
         if self._on_step(step):
             raise FitCancelledError
+
+
+def within(on_step: OnStep | None, done: int, total: int, name: str) -> OnStep | None:
+    """Return `on_step` for one fit, called `name`, out of `total` of which so many are done."""
+    if on_step is None:
+        return None
+
+    def report(step: FitStep) -> bool | None:
+        return on_step(replace(step, stage=name, fraction=(done + step.fraction) / total))
+
+    return report
