@@ -1,5 +1,6 @@
 """Graphical models from incomplete tables by variational noise-contrastive estimation."""
 
+from vnce_engine.estimators.bootstrap import bootstrap
 from vnce_engine.estimators.complete_data import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
@@ -25,4 +26,5 @@ __all__ = [
     "TruncatedGaussianPseudoLikelihood",
     "TruncatedGaussianScoreMatching",
     "TruncatedGaussianVNCE",
+    "bootstrap",
 ]

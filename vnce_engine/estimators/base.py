@@ -9,7 +9,7 @@ from typing import Literal, Self, overload
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -23,6 +23,7 @@ from vnce_engine.data.observations import MIN_ROWS, Observations
 from vnce_engine.data.tables import as_numbers
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.definiteness import is_positive_definite
+from vnce_engine.estimators.choices import OPEN, Choices
 from vnce_engine.estimators.scores import predictive_score
 from vnce_engine.inference.advice import Advice, strong_dependence
 from vnce_engine.inference.centrality import Centrality
@@ -257,7 +258,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         # A fit of a long table has other uses for the memory.
         del table, transformed
         result = self._estimate(
-            observations, _seed(self.random_state), Progress(on_step, checkpoint)
+            observations, seed_of(self.random_state), Progress(on_step, checkpoint)
         )
         self._present(result, observations, warnings)
         self.column_transform_ = str(transform)
@@ -266,6 +267,38 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @abstractmethod
     def _estimate(self, observations: Observations, seed: int, progress: Progress) -> FitResult:
         """Fit to the transformed observations."""
+
+    def read(self, X: ArrayLike) -> FloatArray:
+        """Return X as a table (n, d), NaN where missing; raise `ValueError` if it does not fit."""
+        check_is_fitted(self)
+        return self._read(X, reset=False)
+
+    def choices(self) -> Choices:
+        """Return what the fit has chosen, or was told to take."""
+        check_is_fitted(self)
+        return Choices(
+            linear=self.linear_choice_,
+            penalty=self.penalty_,
+            penalty_kind=None if self.penalty_kind_ is None else str(self.penalty_kind_),
+            relaxation=self.penalty_relaxation_,
+            graph_strength=next(
+                (step.strength for step in self.penalty_path_ if step.chosen), None
+            ),
+            converged=self.converged_,
+        )
+
+    def with_choices(self, choices: Choices) -> Self:
+        """Return it unfitted, with these choices wherever its parameters leave one open."""
+        held: Self = clone(self)
+        parameters = held.get_params()
+        chosen = {
+            "linear": choices.linear,
+            "penalty": choices.penalty,
+            "penalty_kind": choices.penalty_kind,
+        }
+        left_open = [name for name in chosen if parameters.get(name) in OPEN]
+        held.set_params(**{name: chosen[name] for name in left_open if chosen[name] is not None})
+        return held
 
     def _read(self, X: ArrayLike, *, reset: bool) -> FloatArray:
         """Return X as a table (n, d), NaN where missing."""
@@ -391,7 +424,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _seed(random_state: RandomState) -> int:
+def seed_of(random_state: RandomState) -> int:
     """Return a seed for the engine; an int gives the same seed always, None a new one."""
     match random_state:
         case np.random.RandomState():

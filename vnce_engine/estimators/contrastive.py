@@ -3,13 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self, cast
 
 import numpy as np
 
 from vnce_engine.contrastive.truncated_problem import NOISE_SCALES
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.estimators.choices import Choices
 from vnce_engine.inference.centrality import centralities
 from vnce_engine.inference.result import EdgeRule, FitResult, Verdict
 from vnce_engine.inference.significance import DiscoveryRule, EdgeTests, FdrMethod
@@ -39,6 +40,9 @@ _SMALLEST_THRESHOLD = 0.6
 class ContrastiveEstimator(NetworkEstimator):
     """A network told from noise; subclasses say of which model, and what of missing cells."""
 
+    # That of the adaptive penalty where choices are held: a given strength alone has another.
+    _relaxation = cast(float | None, None)
+
     penalty: float | Literal["auto"] | None = "auto"
     penalty_kind: PenaltyName | Literal["auto"] = "auto"
     penalties: Sequence[float] | None = None
@@ -55,6 +59,25 @@ class ContrastiveEstimator(NetworkEstimator):
     tol: float = 3e-3
     device: Literal["auto", "cpu", "cuda"] = "cpu"
 
+    def with_choices(self, choices: Choices) -> Self:
+        """Return it unfitted, with these choices wherever its parameters leave one open.
+
+        A graph that eBIC chose is chosen again, at the strength of that choice. Raises `ValueError`
+        where half-samples chose it.
+        """
+        if self.selection == "stability":
+            raise ValueError(
+                "`selection='stability'` chooses the graph by half-samples, and `stability_` says "
+                "how stable it is"
+            )
+        if self.selection == "ebic":
+            held = super().with_choices(replace(choices, penalty=None, penalty_kind=None))
+            held.set_params(penalties=(choices.graph_strength,))
+            return held
+        held = super().with_choices(choices)
+        held._relaxation = choices.relaxation
+        return held
+
     def _options(self) -> FitOptions:
         return FitOptions(
             penalty=self.penalty if isinstance(self.penalty, str | None) else float(self.penalty),
@@ -70,6 +93,7 @@ class ContrastiveEstimator(NetworkEstimator):
             noise_ratio=int(self.noise_ratio),
             noise_scale=self.noise_scale,
             noise_draws=self.noise_draws,
+            relaxation=self._relaxation,
             tolerance=self.tol,
             max_cycles=MAX_CYCLES if self.max_iter is None else self.max_iter,
             device=self.device,

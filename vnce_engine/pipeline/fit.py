@@ -91,6 +91,8 @@ class FitOptions:
     selection: Selection = Selection.HELD_OUT
     ebic_gamma: float = 0.5
     stability: StabilityRule = field(default_factory=StabilityRule)
+    relaxation: float | None = None
+    """Of the adaptive penalty; None for as much as is chosen with its strength, or wholly."""
     barrier_rows: float = BARRIER_ROWS
     """Rows that the barrier against an indefinite K is worth; 0 for none."""
     noise_ratio: int = 10
@@ -325,7 +327,9 @@ class _Run(Generic[RowSampleT]):
 
     @property
     def _relaxation(self) -> float:
-        """By how much the adaptive penalty is relaxed: as chosen with its strength, or wholly."""
+        """By how much the adaptive penalty is relaxed."""
+        if self._options.relaxation is not None:
+            return self._options.relaxation
         chosen = None if self._choice is None else self._choice.relaxation
         return 1.0 if chosen is None else chosen
 

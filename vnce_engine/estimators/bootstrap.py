@@ -1,0 +1,113 @@
+"""The bootstrap of a network: how it comes out in tables of rows drawn again from its table.
+
+What the fit to the whole table has chosen, the strength and kind of the penalty and whether there
+is a linear term, is held: resamples say how an estimate made by these choices varies over tables,
+and not how the choices do. All else is done anew, with other noise and other draws.
+Source: Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 13.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from vnce_engine.data.observations import Observations
+from vnce_engine.estimators.base import NetworkEstimator, RandomState, seed_of
+from vnce_engine.estimators.choices import Choices
+from vnce_engine.inference.resamples import Bootstrap, Failure, Resample, summarise
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
+from vnce_engine.runtime.checks import check_count
+from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
+from vnce_engine.runtime.reports import FitStatus
+
+FloatArray = NDArray[np.float64]
+
+MOST_RESAMPLES = 2_000
+
+
+def bootstrap(
+    estimator: NetworkEstimator,
+    X: ArrayLike,
+    n_resamples: int = 200,
+    random_state: RandomState = 0,
+    on_step: OnStep | None = None,
+) -> Bootstrap:
+    """Return how the network of an `estimator`, fitted to X (n, d), varies over resamples of X.
+
+    Resamples are rows of X, as many as it has with something observed, drawn with replacement.
+    `on_step` is called as by `fit`; returning True raises `FitCancelledError`.
+
+    Raises `ValueError` unless there are 2 to 2,000 resamples, and where the graph was chosen by
+    half-samples, which say how stable it is; `NotFittedError` for an estimator that is not fitted.
+    """
+    check_is_fitted(estimator)
+    check_count("n_resamples", n_resamples, least=2, most=MOST_RESAMPLES)
+    table, choices = estimator.read(X), estimator.choices()
+    outcomes = fit_resamples(
+        estimator, choices, table, range(n_resamples), seed_of(random_state), on_step
+    )
+    selected = np.zeros(estimator.precision_.shape, dtype=bool)
+    for edge in estimator.edges_:
+        selected[edge.source, edge.target] = edge.selected
+    return summarise(outcomes, estimator.scaled_interaction_, selected | selected.T, n_resamples)
+
+
+def fit_resamples(
+    estimator: NetworkEstimator,
+    choices: Choices,
+    table: FloatArray,
+    numbers: Sequence[int],
+    seed: int,
+    on_step: OnStep | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> list[Resample | Failure]:
+    """Fit an estimator, with the `choices` of its fit to a `table` (n, d), to some resamples of it.
+
+    A number stands for the same rows and noise in any company. A fit that ran out of iterations has
+    a network only if that of the whole table did too. With the checkpoint of an interrupted run of
+    the same, `Checkpoint.load(step.checkpoint.dump())`, it goes on from there.
+    """
+    held = estimator.with_choices(choices)
+    known = table[~np.isnan(table).all(axis=1)]
+    checkpoint = checkpoint or Checkpoint()
+    made_of = (type(held).__name__, held.get_params(), choices, tuple(numbers))
+    checkpoint.begin_fit(Observations.from_array(known).name_of_fit(made_of, seed))
+    accepted = [FitStatus.CONVERGED, *([] if choices.converged else [FitStatus.MAX_ITERATIONS])]
+
+    def outcome(position: int, number: int) -> Tensor | str:
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        rows = rng.integers(len(known), size=len(known))
+        held.set_params(random_state=int(rng.integers(2**63 - 1)))
+        report = within(on_step, position, len(numbers), f"resample {number + 1}")
+        try:
+            held.fit(known[rows], on_step=report, checkpoint=checkpoint)
+        except UnusableCheckpointError:
+            raise
+        except ValueError as refusal:  # such as: a column with too few observed cells
+            return f"refused: {refusal}"
+        if held.status_ is FitStatus.CANCELLED:
+            raise FitCancelledError
+        return _network(held) if held.status_ in accepted else str(held.status_)
+
+    outcomes = [
+        checkpoint.once(partial(outcome, position, number))
+        for position, number in enumerate(numbers)
+    ]
+    return [Failure(one) if isinstance(one, str) else Resample(*one.numpy()) for one in outcomes]
+
+
+def _network(estimator: NetworkEstimator) -> Tensor:
+    """Return what a `Resample` has (3, m), pairs row by row."""
+    edges = sorted(estimator.edges_, key=lambda edge: (edge.source, edge.target))
+    return torch.tensor(
+        [
+            [edge.partial_correlation for edge in edges],
+            [np.nan if edge.debiased is None else edge.debiased for edge in edges],
+            [float(edge.selected) for edge in edges],
+        ],
+        dtype=torch.float64,
+    )
