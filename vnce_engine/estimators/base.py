@@ -94,7 +94,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         check_count("m", m, most=NUM_DRAWS)
         table = self._read(X, reset=False)
-        return np.stack(list(self._completed_tables(table, m, _seed(random_state))))
+        return np.stack(list(self._completed_tables(table, m, seed_of(random_state))))
 
     def _completed_tables(self, table: FloatArray, m: int, seed: int) -> Iterator[FloatArray]:
         if not self._result.diagnostics.is_positive_definite:
