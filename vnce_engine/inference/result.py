@@ -108,6 +108,9 @@ class Uncertainty:
     partial_correlation: Tensor
     """(d, d), symmetric, 1 on the diagonal. A step takes no account of bounds: one may come out
     beyond -1 or 1 where little is known, and is NaN where a K_ii came out negative."""
+    null_error: Tensor
+    """(d, d): the standard error that each would have if it were zero, which its test goes by. It
+    is that of K_ij in units of sqrt(K_ii K_jj); 0 on the diagonal."""
     covariance: Tensor
     """(d, d, d): entry (i, j, k) is the covariance of those of pairs (i, j) and (i, k); 0 where one
     of them is no pair."""
@@ -122,6 +125,7 @@ class Uncertainty:
         return replace(
             self,
             partial_correlation=self.partial_correlation[order][:, order],
+            null_error=self.null_error[order][:, order],
             covariance=self.covariance[order][:, order][:, :, order],
         )
 

@@ -58,15 +58,16 @@ class EdgeTests:
     def of(cls, uncertainty: Uncertainty, rule: DiscoveryRule) -> "EdgeTests":
         """Test all pairs by what is known of their partial correlations.
 
-        By the ratio to the standard error; estimates and intervals are cut off at -1 and 1.
-        Fisher's z does no better: of truncated Gaussians with h = 0 it takes most of the power from
-        strong edges, and its intervals cover no more.
+        By the ratio to the standard error under the hypothesis, which finds more edges than that of
+        the interval, and fewer false ones. Estimates and intervals are cut off at -1 and 1; those
+        by Fisher's z cover no more.
         """
         debiased = uncertainty.partial_correlation.numpy().copy()
         np.fill_diagonal(debiased, np.nan)
         standard_error = np.where(np.isnan(debiased), np.nan, uncertainty.standard_error.numpy())
         width = HALF_WIDTH * standard_error
-        p_value = 2 * norm.sf(np.abs(debiased) / standard_error)
+        null_error = np.where(np.isnan(debiased), np.nan, uncertainty.null_error.numpy())
+        p_value = 2 * norm.sf(np.abs(debiased) / null_error)
         return cls(
             debiased=debiased.clip(-1.0, 1.0),
             standard_error=standard_error,

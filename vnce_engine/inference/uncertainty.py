@@ -12,7 +12,9 @@ likelihood, but
     C = J⁻¹ V J⁻¹ / n,   V the variance over rows of s_i.
 
 Each partial correlation is a smooth function of theta, and the covariance of two is the mean
-product, over n, of what each row adds to them to first order, so that C itself is never made.
+product, over n, of what each row adds to them to first order, so that C itself is never made. The
+test of a zero goes by what rows add to K_ij alone: the spread of K_ii plays no part under the
+hypothesis, and where cells are missing it makes estimates far from zero look surer than they are.
 
 Sources: Gutmann and Hyvärinen (2012), "Noise-contrastive estimation of unnormalized statistical
 models", J. Mach. Learn. Res. 13, Theorem 3, for the asymptotic variance; White (1982), "Maximum
@@ -86,16 +88,19 @@ class UnpenalisedStep:
         """Return how sure the partial correlations at its end are."""
         pairs, num_rows = self.pairs, self.sample.num_rows
         covariance = self.mean.new_zeros((len(self.augmented) - 1,) * 3)
+        null_squares = torch.zeros_like(pairs.correlation)
         rows = self.sample.data_rows().sort().values
         for chunk in rows.split(max(1, _CHUNK // len(self.mean))):
             is_kept = torch.zeros(int(rows[-1]) + 1, dtype=torch.bool, device=rows.device)
             is_kept[chunk] = True
             deviations = self.sample.scores(self.augmented, is_kept).mT - self.mean
-            changes = pairs.change(_solved(deviations, self.free, self.factor))
-            by_column = pairs.to_matrix(changes, diagonal=0.0)
+            moved = _solved(deviations, self.free, self.factor)
+            null_squares += pairs.change_from_zero(moved).square().sum(dim=1)
+            by_column = pairs.to_matrix(pairs.change(moved), diagonal=0.0)
             covariance += by_column @ by_column.mT
         return Uncertainty(
             pairs.to_matrix(pairs.correlation, diagonal=1.0).cpu(),
+            pairs.to_matrix(null_squares.sqrt() / num_rows, diagonal=0.0).cpu(),
             covariance.cpu() / num_rows**2,
         )
 
@@ -133,10 +138,13 @@ class _Pairs(NamedTuple):
 
     def change(self, theta: Tensor) -> Tensor:
         """Return by how much changes of theta (p, r) change them (m, r), to first order."""
-        of_pair = theta[self.of_pair] * (self.scale[self.i] * self.scale[self.j]).unsqueeze(1)
         of_diagonal = theta[self.of_diagonal] * self.scale.square().unsqueeze(1)
         both = of_diagonal[self.i] + of_diagonal[self.j]
-        return -of_pair - 0.5 * self.correlation.unsqueeze(1) * both
+        return self.change_from_zero(theta) - 0.5 * self.correlation.unsqueeze(1) * both
+
+    def change_from_zero(self, theta: Tensor) -> Tensor:
+        """Return the same of correlations of zero, which changes of K_ii do not change."""
+        return -theta[self.of_pair] * (self.scale[self.i] * self.scale[self.j]).unsqueeze(1)
 
     def to_matrix(self, values: Tensor, diagonal: float) -> Tensor:
         """Return the symmetric matrix (d, d, ...) of values (m, ...)."""

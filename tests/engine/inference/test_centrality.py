@@ -20,7 +20,7 @@ def uncertainty(correlation: torch.Tensor = CORRELATION) -> Uncertainty:
     covariance[0, 1:, 1:] = torch.tensor([[0.04, -0.015], [-0.015, 0.01]])
     covariance[1, 0, 0], covariance[2, 0, 0] = 0.04, 0.01
     covariance[1, 2, 2] = covariance[2, 1, 1] = 0.09
-    return Uncertainty(correlation, covariance)
+    return Uncertainty(correlation, torch.zeros(3, 3), covariance)
 
 
 def edges(*present: tuple[int, int]) -> list[Edge]:

@@ -14,13 +14,21 @@ HOCHBERG, YEKUTIELI = FdrMethod.BENJAMINI_HOCHBERG, FdrMethod.BENJAMINI_YEKUTIEL
 EDGE = Edge(0, 1, -0.5, 0.5, 0.5, selected=True, n_pairwise=10)
 
 
-def three_pairs(correlation: list[float], error: list[float], rule: DiscoveryRule) -> EdgeTests:
+def three_pairs(
+    correlation: list[float],
+    error: list[float],
+    rule: DiscoveryRule,
+    null_error: list[float] | None = None,
+) -> EdgeTests:
     """Return the tests of the three pairs of three columns: (0, 1), (0, 2), (1, 2)."""
-    matrix, covariance = torch.eye(3, dtype=torch.float64), torch.zeros((3, 3, 3)).double()
+    matrix, null = torch.eye(3, dtype=torch.float64), torch.zeros((3, 3), dtype=torch.float64)
+    covariance = torch.zeros((3, 3, 3), dtype=torch.float64)
     for (i, j), value, each in zip([(0, 1), (0, 2), (1, 2)], correlation, error, strict=True):
         matrix[i, j] = matrix[j, i] = value
         covariance[i, j, j] = covariance[j, i, i] = each**2
-    return EdgeTests.of(Uncertainty(matrix, covariance), rule)
+    for (i, j), each in zip([(0, 1), (0, 2), (1, 2)], null_error or error, strict=True):
+        null[i, j] = null[j, i] = each
+    return EdgeTests.of(Uncertainty(matrix, null, covariance), rule)
 
 
 def test_p_values_and_intervals_are_those_of_the_normal_distribution() -> None:
@@ -35,6 +43,13 @@ def test_p_values_and_intervals_are_those_of_the_normal_distribution() -> None:
     assert beyond.debiased[0, 1] == beyond.upper[0, 1] == 1
     assert beyond.p_value[0, 1] == pytest.approx(2 * norm.sf(4))
     assert (beyond.lower[0, 2], beyond.upper[0, 2]) == (-1, -1)
+
+
+def test_the_test_goes_by_the_error_under_its_hypothesis_and_the_interval_by_its_own() -> None:
+    rule = DiscoveryRule(0.1, HOCHBERG, 0.1)
+    tests = three_pairs([0.3, 0.0, 0.0], [0.1] * 3, rule, null_error=[0.15] * 3)
+    assert tests.p_value[0, 1] == pytest.approx(2 * norm.sf(2))
+    assert tests.upper[0, 1] == pytest.approx(0.496, abs=1e-4)
 
 
 def test_q_values_are_those_of_the_procedures_definitions() -> None:
