@@ -25,12 +25,11 @@ def column_warnings(
     names: Sequence[str],
     *,
     may_be_negative: bool,
-    transform: Transform = Transform.NONE,
-    original: FloatArray | None = None,
+    original: FloatArray,
 ) -> list[FitWarning]:
     """Return warnings about odd columns of a table, and pairs never seen together.
 
-    X (n, d) is what `transform` has made of `original`, of which totals are told too.
+    X (n, d) is what a transform has made of `original`, of which totals are told too.
     """
     warnings = []
     if not may_be_negative and (
@@ -40,7 +39,7 @@ def column_warnings(
             FitWarning(
                 "heavy-tailed-column",
                 f"The spread exceeds the mean in {listed(heavy_tailed)}: no truncated normal has "
-                f"tails so heavy. {_lighter(X, transform)}",
+                f"tails so heavy. {_lighter(X, original)}",
                 tuple(heavy_tailed),
             )
         )
@@ -85,7 +84,7 @@ def column_warnings(
             )
         )
     made_up, where = combinations(X), ""
-    if not made_up and original is not None and transform is not Transform.NONE:
+    if not made_up and original is not X:
         made_up, where = combinations(original), ", before the transform"
     if made_up:
         texts = [f"{names[j]} of {', '.join(names[i] for i in parts)}" for j, parts in made_up]
@@ -117,12 +116,11 @@ def _names_in(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> tuple[s
     return tuple(names[j] for j in sorted({j for pair in pairs for j in pair}))
 
 
-def _lighter(X: FloatArray, transform: Transform) -> str:
+def _lighter(X: FloatArray, original: FloatArray) -> str:
     """Return which transform instead of the present one leaves no, or fewer, heavy tails."""
-    original = transform.inverse(X)
     left = {other: int(_is_heavy_tailed(other.forward(original)).sum()) for other in Transform}
     best = min(left, key=lambda other: left[other])  # of equals the weakest
-    if left[best] == left[transform]:
+    if left[best] >= _is_heavy_tailed(X).sum():
         return "None of the transforms leaves fewer such columns."
     remedy = "leaves none" if left[best] == 0 else f"leaves {left[best]}"
     return f'Try `column_transform="{best}"`, which {remedy}.'

@@ -80,7 +80,7 @@ class Transform(StrEnum):
         """Return the mean of the inverse of each cell: what it is expected to be on X's scale."""
         match self:
             case Transform.NONE:
-                means = cells.power(1)
+                means = cells.mean()
             case Transform.SQRT:
                 means = cells.power(2)
             case Transform.CBRT:

@@ -1,4 +1,4 @@
-"""Means of functions of a missing cell: its powers, and its exponential less 1.
+"""Means of functions of a missing cell: its powers, its exponential less 1, any other.
 
 A cell y is a normal truncated to [0, inf), or a normal on the line whose negative values stand for
 0. With alpha = -mu / sigma and the excess e = y / sigma of a truncated one, repeated integrals of
@@ -7,9 +7,11 @@ high k down this does not cancel, however far in the tail.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.special import erfc, erfcx, log_ndtr
@@ -22,10 +24,34 @@ _RATIO_ALPHA = 3.0
 _RATIO_DEPTH = 50
 # Below this mean, E exp(y) - 1 cancels to fewer digits than three terms of its series are right to.
 _SERIES_MEAN = 1e-4
+# Nodes and weights of a mean over the standard normal, and over a uniform.
+_HERMITE_NODES, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(40)
+_HERMITE = (_HERMITE_NODES.tolist(), (_HERMITE_WEIGHTS / math.sqrt(2 * math.pi)).tolist())
+# The uniform is 1 - v⁴ of another, so that nodes crowd where quantiles are steep.
+_LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(40)
+_V = 0.5 * (1 - _LEGENDRE_NODES)
+_QUANTILES = ((1 - _V**4).tolist(), (2 * _V**3 * _LEGENDRE_WEIGHTS).tolist())
 
 
 class CellMeans(Protocol):
-    """Cells, of which a transform asks what it needs."""
+    """Cells (..., p), of which a transform asks what it needs."""
+
+    @property
+    def mu(self) -> Tensor:
+        """The parent normals' means."""
+        ...
+
+    def at(self, index: Tensor) -> Self:
+        """Return some of the cells, int64 (q,) among the last axis."""
+        ...
+
+    def mean(self) -> Tensor:
+        """Return E y."""
+        ...
+
+    def expectation(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return E f(y) for a continuous function that works element by element."""
+        ...
 
     def power(self, exponent: int) -> Tensor:
         """Return E y^exponent, for an exponent of 1, 2 or 3."""
@@ -43,6 +69,22 @@ class TruncatedCells:
     mu: Tensor
     sigma: Tensor
 
+    def at(self, index: Tensor) -> "TruncatedCells":
+        """Return some of the cells, int64 (q,) among the last axis."""
+        return TruncatedCells(self.mu[..., index], self.sigma[..., index])
+
+    def mean(self) -> Tensor:
+        """Return E y."""
+        return self.power(1)
+
+    def expectation(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return E f(y) for a continuous function, by quadrature over quantiles."""
+        total = torch.zeros(())
+        for node, weight in zip(*_QUANTILES, strict=True):
+            cells = truncated_normal.quantile(torch.full_like(self.mu, node), self.mu, self.sigma)
+            total = total + weight * function(cells)
+        return total
+
     def power(self, exponent: int) -> Tensor:
         """Return E y^exponent, for an exponent of 1, 2 or 3, right to 1e-12 of itself."""
         return self.sigma**exponent * _standard_powers(-self.mu / self.sigma)[exponent - 1]
@@ -59,10 +101,28 @@ class TruncatedCells:
 
 @dataclass(frozen=True)
 class ClampedCells:
-    """max(y, 0) of normals N(mu, sigma²); tensors that broadcast together."""
+    """Normals N(mu, sigma²), tensors that broadcast together, before a map of the whole line.
+
+    Or max(y, 0), before powers and the exponential, whose values below 0 stand for it.
+    """
 
     mu: Tensor
     sigma: Tensor
+
+    def at(self, index: Tensor) -> "ClampedCells":
+        """Return some of the cells, int64 (q,) among the last axis."""
+        return ClampedCells(self.mu[..., index], self.sigma[..., index])
+
+    def mean(self) -> Tensor:
+        """Return E y."""
+        return self.mu
+
+    def expectation(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return E f(y) for a continuous function, by Gauss-Hermite quadrature."""
+        total = torch.zeros(())
+        for node, weight in zip(*_HERMITE, strict=True):
+            total = total + weight * function(self.mu + node * self.sigma)
+        return total
 
     def power(self, exponent: int) -> Tensor:
         """Return E max(y, 0)^exponent, for an exponent of 1, 2 or 3."""

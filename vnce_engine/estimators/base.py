@@ -4,6 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, Self, overload
 
 import numpy as np
@@ -20,10 +21,16 @@ from vnce_engine.data.columns import (
     refuse_unusable_values,
 )
 from vnce_engine.data.observations import MIN_ROWS, Observations
+from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.data.tables import as_numbers
-from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.definiteness import is_positive_definite
 from vnce_engine.estimators.choices import OPEN, Choices
+from vnce_engine.estimators.column_transforms import (
+    ColumnTransforms,
+    TransformName,
+    chosen_transforms,
+    given_transforms,
+)
 from vnce_engine.estimators.scores import predictive_score
 from vnce_engine.inference.advice import Advice, strong_dependence
 from vnce_engine.inference.centrality import Centrality
@@ -38,10 +45,12 @@ from vnce_engine.inference.multiple_imputation import Draw, completed_tables, dr
 from vnce_engine.inference.parameter_draws import NUM_DRAWS
 from vnce_engine.inference.predictability import shares_explained, squared_errors
 from vnce_engine.inference.result import Edge, EdgeRule, FitResult
+from vnce_engine.pipeline import short_fits
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.checks import check_choice, check_count, check_range, is_whole, shown
+from vnce_engine.runtime.checks import check_count, check_range, is_whole, shown
 from vnce_engine.runtime.progress import OnStep, Progress
 from vnce_engine.runtime.reports import FitStatus, FitWarning
+from vnce_engine.selection.transform_choice import choose_transform
 
 FloatArray = NDArray[np.float64]
 # Draws of the missing cells beside one whose error is asked for: of these the rows are many.
@@ -58,7 +67,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # Whether the model's support is all of ℝ in every column, and not [0, ∞).
     _may_be_negative = False
 
-    column_transform: Literal["none", "sqrt", "cbrt", "log1p"] = "none"
+    column_transform: TransformName | Literal["auto"] | Sequence[TransformName] = "none"
     random_state: RandomState = 0
     min_observed: int | None = None
     edge_threshold: float = 0.1
@@ -75,7 +84,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        return impute(self._result.model, table, Transform(self.column_transform_), self._ceiling)
+        return impute(self._result.model, table, self._transform, self._ceiling)
 
     def impute_multiple(
         self, X: ArrayLike, m: int = 20, *, random_state: RandomState = 0
@@ -192,9 +201,8 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"`score_samples` needs a positive definite `precision_`, which this "
                 f"{type(self).__name__} has not: its density may not integrate to anything finite"
             )
-        transform = Transform(self.column_transform_)
-        log_density, error = self._log_densities(transform.forward(table))
-        log_density = log_density + np.nansum(transform.log_slope(table), axis=1)
+        log_density, error = self._log_densities(self._transform.forward(table))
+        log_density = log_density + np.nansum(self._transform.log_slope(table), axis=1)
         return (log_density, error) if return_error else log_density
 
     def _log_densities(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -208,7 +216,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = self._read(X, reset=False)
         if np.isnan(table).all():
             raise ValueError(f"No observed value in data passed to X in {type(self).__name__}")
-        return Transform(self.column_transform_).forward(table)
+        return self._transform.forward(table)
 
     def fit(
         self,
@@ -238,7 +246,10 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = self._read(X, reset=True)
         names = self._column_names()
         self._refuse_columns(table, names)
-        transform = self._column_transform()
+        seed = seed_of(self.random_state)
+        choice = self._choose_transforms(table, names, seed, on_step, checkpoint)
+        self.transform_evidence_ = list(choice.evidence)
+        transform = TableTransform.fit(choice.columns, table, may_be_negative=self._may_be_negative)
         transformed = transform.forward(table)
         self._refuse_columns(transformed, names)
         observations = Observations.from_array(transformed)
@@ -252,16 +263,15 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             transformed,
             names,
             may_be_negative=self._may_be_negative,
-            transform=transform,
             original=table,
         )
         # A fit of a long table has other uses for the memory.
         del table, transformed
-        result = self._estimate(
-            observations, seed_of(self.random_state), Progress(on_step, checkpoint)
-        )
+        result = self._estimate(observations, seed, choice.progress)
         self._present(result, observations, warnings)
-        self.column_transform_ = str(transform)
+        self._transform = transform
+        is_one = len(set(choice.columns)) == 1
+        self.column_transform_ = choice.columns[0] if is_one else list(choice.columns)
         return self
 
     @abstractmethod
@@ -336,9 +346,31 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return [str(name) for name in names]
         return [f"column {position}" for position in range(self.n_features_in_)]
 
-    def _column_transform(self) -> Transform:
-        check_choice("column_transform", self.column_transform, tuple(Transform))
-        return Transform(self.column_transform)
+    def _choose_transforms(
+        self,
+        table: FloatArray,
+        names: list[str],
+        seed: int,
+        on_step: OnStep | None,
+        checkpoint: Checkpoint | None,
+    ) -> ColumnTransforms:
+        """Return the transforms that were asked for, or chosen."""
+        given = given_transforms(self.column_transform, len(names))
+        if given is not None:
+            return ColumnTransforms(given, Progress(on_step, checkpoint))
+        choose = partial(
+            choose_transform,
+            table,
+            names,
+            self._judge,
+            may_be_negative=self._may_be_negative,
+            seed=seed,
+        )
+        return chosen_transforms(choose, len(names), on_step, checkpoint)
+
+    def _judge(self, Y: FloatArray, others: FloatArray, progress: Progress) -> FloatArray:
+        """Return the log density (m,) of other transformed rows (m, d) by a fit to Y (n, d)."""
+        return short_fits.log_densities_of_others(Y, others, progress)
 
     def _choices(self) -> tuple[str, dict[str, object]]:
         """Return what decides a fit beside the table and the seed: the method, its parameters."""

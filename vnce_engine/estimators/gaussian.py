@@ -37,8 +37,9 @@ class GaussianVNCE(_GaussianEstimator):
 
     Parameters
     ----------
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; all but "none" need them non-negative.
+    column_transform : str or sequence of str
+        As it is for `TruncatedGaussianVNCE`, "rank-normal" to quantiles of a whole normal. All but
+        it and "none" need non-negative values.
     penalty : "auto", float or None
         Strength of a penalty on interactions, as it is for 1000 rows: "auto" chooses it by
         `selection`, None switches it off, which needs more rows than parameters and tends to

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vnce_engine.comparators import shrunken_em
 from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
-from vnce_engine.data.transforms import Transform
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.scores import likelihood_score
 from vnce_engine.inference.gaussian_imputation import impute_normal
 from vnce_engine.inference.multiple_imputation import Draw, draw_normal
+from vnce_engine.runtime.progress import Progress
 
 FloatArray = NDArray[np.float64]
 
@@ -32,8 +33,7 @@ class GaussianDensity(NetworkEstimator):
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
-        transform = Transform(self.column_transform_)
-        return impute_normal(self._mean(), self._result.model.precision, table, transform)
+        return impute_normal(self._mean(), self._result.model.precision, table, self._transform)
 
     def _draw(self) -> Draw:
         return draw_normal
@@ -58,6 +58,10 @@ class GaussianDensity(NetworkEstimator):
         log_density = observed_log_likelihoods(Y, self._mean(), self._result.model.precision)
         # Where nothing is observed it is 0, but for rounding.
         return np.where(np.isnan(Y).all(axis=1), 0.0, log_density), np.zeros(len(Y))
+
+    def _judge(self, Y: FloatArray, others: FloatArray, progress: Progress) -> FloatArray:
+        """Return the log density (m,) of other transformed rows (m, d) by a fit to Y (n, d)."""
+        return shrunken_em.log_densities_of_others(Y, others, progress)
 
     @abstractmethod
     def _mean(self) -> Tensor:

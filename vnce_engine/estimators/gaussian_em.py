@@ -81,9 +81,9 @@ class GaussianEM(GaussianComparator):
 
     Parameters
     ----------
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K is that of the transformed columns. All but "none" need
-        non-negative values.
+    column_transform : str or sequence of str
+        As it is for `TruncatedGaussianVNCE`, "rank-normal" to quantiles of a whole normal. All but
+        it and "none" need non-negative values.
     penalty : None, "ebic", "cv" or float
         None is maximum likelihood; a number the L1 penalty of the graphical lasso, on correlations;
         "ebic" takes the graph of least extended Bayesian information criterion, and "cv" the

@@ -69,9 +69,9 @@ class GaussianScoreMatching(GaussianComparator):
 
     Parameters
     ----------
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K is that of the transformed columns. All but "none" need
-        non-negative values.
+    column_transform : str or sequence of str
+        As it is for `TruncatedGaussianVNCE`, "rank-normal" to quantiles of a whole normal. All but
+        it and "none" need non-negative values.
     penalty : None, "cv" or float
         Strength of a ridge on interactions, as it is for 1000 rows; None is the objective itself,
         and "cv" takes the strongest whose objective on held-out rows is within a standard error of

@@ -48,8 +48,8 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         fitted to half of the rows, and h is free if its pseudo-likelihood of the others gains
         more than two standard errors by it. `linear_choice_` says which. "zero" is the
         paper's model.
-    column_transform : "none", "sqrt", "cbrt" or "log1p"
-        Applied to observed cells; K and h are those of the transformed columns.
+    column_transform : str or sequence of str
+        As it is for `TruncatedGaussianVNCE`.
     penalty : float or None
         Strength of the penalty, as it is for 1000 rows and as it is for `TruncatedGaussianVNCE`;
         None is the likelihood itself.

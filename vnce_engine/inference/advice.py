@@ -176,11 +176,15 @@ class Advice:
         return self.result.penalty if self.result.penalty is not None else next(iter(chosen), None)
 
     def _transform(self) -> list[str]:
-        ladder = list(Transform)
-        following = ladder.index(Transform(str(self.options["column_transform"]))) + 1
-        if following == len(ladder) or not self.may_be_transformed:
+        ladder = [str(transform) for transform in Transform]
+        present = self.options["column_transform"]
+        if (
+            not isinstance(present, str)
+            or present not in ladder[:-1]
+            or not self.may_be_transformed
+        ):
             return []
-        return [f'`column_transform="{ladder[following]}"`']
+        return [f'`column_transform="{ladder[ladder.index(present) + 1]}"`']
 
     def _is_stochastic(self) -> bool:
         return "step_size" in self.options and self.options.get("method") != "natural"

@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vnce_engine.data.transforms import Transform
+from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.distributions.cell_means import ClampedCells
 from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, CompletedRows
 
 
 def impute_normal(
-    mean: Tensor, precision: Tensor, X: NDArray[np.float64], transform: Transform
+    mean: Tensor, precision: Tensor, X: NDArray[np.float64], transform: TableTransform
 ) -> NDArray[np.float64]:
     """Return X (n, d), every NaN at its mean given the observed cells of its row, on X's own scale.
 
@@ -23,16 +23,14 @@ def impute_normal(
     transform's range, where its least value stands. Observed cells stay the same to the last bit.
     """
     filled = np.array(X, dtype=np.float64)
+    columns = torch.arange(len(mean))
     for start in range(0, len(filled), BLOCK_ROWS):
         block = filled[start : start + BLOCK_ROWS]
         deviation = torch.from_numpy(transform.forward(block)) - mean
         rows = CompletedRows.of(precision, 0.0, deviation)
-        if transform is Transform.NONE:
-            means = (mean + rows.mean).numpy()
-        else:
-            # That of an observed cell, any number, is not asked for.
-            variance = rows.conditionals.covariance().diagonal(dim1=1, dim2=2)
-            sigma = torch.where(rows.conditionals.is_missing, variance, 1.0).sqrt()[rows.pattern]
-            means = transform.mean_before(ClampedCells(mean + rows.mean, sigma))
+        # That of an observed cell, any number, is not asked for.
+        variance = rows.conditionals.covariance().diagonal(dim1=1, dim2=2)
+        sigma = torch.where(rows.conditionals.is_missing, variance, 1.0).sqrt()[rows.pattern]
+        means = transform.mean_before(ClampedCells(mean + rows.mean, sigma), columns)
         np.copyto(block, means, where=np.isnan(block))
     return filled

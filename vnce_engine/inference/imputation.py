@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vnce_engine.contrastive.row_blocks import BLOCK_WIDTH
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.transforms import Transform
+from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.cell_means import TruncatedCells
 from vnce_engine.distributions.definiteness import is_positive_definite
@@ -29,7 +29,7 @@ _MAX_SWEEPS = 200
 
 
 def impute(
-    model: QuadraticModel, X: NDArray[np.float64], transform: Transform, ceiling: Tensor
+    model: QuadraticModel, X: NDArray[np.float64], transform: TableTransform, ceiling: Tensor
 ) -> NDArray[np.float64]:
     """Return X (n, d) with every NaN replaced by its conditional mean, on X's own scale.
 
@@ -45,7 +45,7 @@ def impute(
     else:
         parts = missing_cells(model, observations, ceiling)
     for cells in parts:
-        means = transform.mean_before(cells.distribution)
+        means = transform.mean_before(cells.distribution, cells.coordinate)
         if cells.weight is not None:
             means = (cells.weight.numpy() * means).sum(axis=0)
         filled[cells.row.numpy(), cells.coordinate.numpy()] = means

@@ -24,10 +24,18 @@ class Progress:
     counts multiplications to know when a report is due.
     """
 
-    def __init__(self, on_step: OnStep | None, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(
+        self,
+        on_step: OnStep | None,
+        checkpoint: Checkpoint | None = None,
+        *,
+        begins_at: float = 0.0,
+    ) -> None:
         self.checkpoint = checkpoint or Checkpoint()
         """What the fit has done; see `vnce_engine.runtime.checkpoint`."""
         self._on_step = on_step
+        # The share of the whole that was done before.
+        self._begins_at = begins_at
         self._stage = "fit"
         self._stage_span = (0.0, 1.0)
         self._span = (0.0, 1.0)
@@ -65,9 +73,8 @@ class Progress:
         self._work = 0
         if self._on_step is None:
             return
-        step = FitStep(
-            self._stage, self._fraction, self._iteration, self._objective, self.checkpoint
-        )
+        fraction = self._begins_at + (1 - self._begins_at) * self._fraction
+        step = FitStep(self._stage, fraction, self._iteration, self._objective, self.checkpoint)
         if self._on_step(step):
             raise FitCancelledError
 

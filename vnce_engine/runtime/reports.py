@@ -28,7 +28,7 @@ class FitStep:
     """One report of a running fit."""
 
     stage: str
-    """"linear term", "penalty", "fit" or "uncertainty"."""
+    """"transform", "linear term", "penalty", "fit" or "uncertainty"."""
     fraction: float
     """Share of the whole that is done, from 0 to 1; it never falls."""
     iteration: int

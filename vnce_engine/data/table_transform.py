@@ -1,0 +1,73 @@
+"""The transforms of a table's columns, all alike or one for each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vnce_engine.data.rank_normal import RankNormal
+from vnce_engine.data.transforms import Transform
+from vnce_engine.distributions.cell_means import CellMeans
+
+FloatArray = NDArray[np.float64]
+
+RANK_NORMAL = "rank-normal"
+TRANSFORMS = (*(str(transform) for transform in Transform), RANK_NORMAL)
+
+
+@dataclass(frozen=True)
+class TableTransform:
+    """A map of each of d columns; tables are (n, d), NaN where missing."""
+
+    maps: tuple[Transform | RankNormal, ...]
+
+    @classmethod
+    def fit(cls, names: Sequence[str], X: FloatArray, *, may_be_negative: bool) -> "TableTransform":
+        """Return the transforms of the `names`, d of `TRANSFORMS`, to the observed cells of X.
+
+        "rank-normal" makes a column normal or, where the model's columns may not be negative, half
+        of a normal.
+        """
+
+        def fitted(name: str, column: FloatArray) -> Transform | RankNormal:
+            if name != RANK_NORMAL:
+                return Transform(name)
+            return RankNormal.fit(column[~np.isnan(column)], is_half=not may_be_negative)
+
+        return cls(tuple(fitted(name, X[:, j]) for j, name in enumerate(names)))
+
+    def forward(self, X: FloatArray) -> FloatArray:
+        """Return the transformed table; raise `ValueError` if a value is outside a domain.
+
+        If all are "none" it is `X` itself.
+        """
+        if all(column is Transform.NONE for column in self.maps):
+            return X
+        return self._each(lambda column, x: column.forward(x), X)
+
+    def inverse(self, Y: FloatArray) -> FloatArray:
+        """Return the table before the transform; raise `ValueError` if a value is out of range."""
+        return self._each(lambda column, y: column.inverse(y), Y)
+
+    def log_slope(self, X: FloatArray) -> FloatArray:
+        """Return the log of each map's slope at the cells of X."""
+        return self._each(lambda column, x: column.log_slope(x), X)
+
+    def mean_before(self, cells: CellMeans, coordinate: Tensor) -> FloatArray:
+        """Return what cells (..., p) are expected to be on X's scale.
+
+        `coordinate`, int64 (p,), has their columns.
+        """
+        means = np.empty(cells.mu.shape)
+        for j in coordinate.unique().tolist():
+            own = (coordinate == j).nonzero().flatten()
+            means[..., own.numpy()] = self.maps[j].mean_before(cells.at(own))
+        return means
+
+    def _each(
+        self, function: Callable[[Transform | RankNormal, FloatArray], FloatArray], X: FloatArray
+    ) -> FloatArray:
+        pairs = zip(self.maps, X.T, strict=True)
+        return np.stack([function(column, x) for column, x in pairs], axis=1)

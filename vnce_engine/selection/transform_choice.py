@@ -1,0 +1,161 @@
+"""Which transform describes a table: by the log density of rows that a fit has not seen.
+
+The density is that of the observed cells in the table's own units (`inference/log_density.py`), so
+that transforms are on an equal footing. All are judged on the same folds, by short fits of one
+penalty, and compared row by row. A cell of 0, where some transforms are infinitely steep, counts as
+the values up to half of the least positive one of its column.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from vnce_engine.data.observations import Observations
+from vnce_engine.data.table_transform import RANK_NORMAL, TRANSFORMS, TableTransform
+from vnce_engine.distributions import truncated_normal
+from vnce_engine.runtime.checks import listed
+from vnce_engine.runtime.progress import Progress
+from vnce_engine.selection.held_out_gains import mean_and_error
+
+FloatArray = NDArray[np.float64]
+
+# Rows that are enough to tell transforms apart, and the folds that they are dealt to.
+_MOST_ROWS = 2_000
+_NUM_FOLDS = 3
+# Transforms of each column's own have to be better than the best of all by so many standard errors.
+_CLEAR = 2.0
+
+# Takes transformed rows Y (n, d) and others (m, d); returns the log density of the others (m,) by a
+# fit to Y.
+Judge = Callable[[FloatArray, FloatArray, Progress], FloatArray]
+
+
+@dataclass(frozen=True)
+class TransformEvidence:
+    """One of the choices that were compared, and what held-out rows say of it."""
+
+    transform: str | tuple[str, ...]
+    """That of all columns, or that of each."""
+    log_density: float
+    """Mean log density of held-out rows' observed cells, nats a row, in the table's units."""
+    standard_error: float
+    """Of its difference from the best of those for all columns, row by row; 0 for that one."""
+    chosen: bool
+
+
+def choose_transform(
+    X: FloatArray,
+    names: Sequence[str],
+    judge: Judge,
+    progress: Progress,
+    *,
+    may_be_negative: bool,
+    seed: int,
+) -> tuple[TransformEvidence, ...]:
+    """Return what was compared for X (n, d), the columns of which have `names`; one is chosen.
+
+    `judge` fits the model, whose columns `may_be_negative` or not. The best transform for all
+    columns is chosen; or, for each column, that which describes it best by itself, where that is
+    clearly better. Raises `FitCancelledError`, and `ValueError` where a column has no two different
+    values without the rows of some fold.
+    """
+    candidates = ("none", RANK_NORMAL) if (X < 0).any() else TRANSFORMS
+    rng = np.random.default_rng(seed)
+    kept = np.flatnonzero(~np.isnan(X).all(axis=1))
+    rows = X[rng.permutation(kept)[:_MOST_ROWS]]
+    trials = _Trials(rows, judge, may_be_negative, progress)
+    trials.refuse_constant_columns(names)
+    num_columns, num_trials = X.shape[1], len(candidates) + 1
+    compared = [(name,) * num_columns for name in candidates]
+    held_out = []
+    for position, columns in enumerate(compared):
+        progress.enter_part(position / num_trials, (position + 1) / num_trials)
+        held_out.append(trials.held_out(columns))
+    best = chosen = int(np.argmax([values.mean() for values in held_out]))
+    of_columns = np.stack([trials.by_itself(columns) for columns in compared]).argmax(axis=0)
+    mixed = tuple(candidates[int(position)] for position in of_columns)
+    if mixed not in compared:
+        progress.enter_part(1 - 1 / num_trials, 1.0)
+        compared.append(mixed)
+        held_out.append(trials.held_out(mixed))
+        gain, error = mean_and_error(torch.from_numpy(held_out[-1] - held_out[best]))
+        if gain > _CLEAR * error:
+            chosen = len(compared) - 1
+    return tuple(
+        TransformEvidence(
+            transform=columns if columns == mixed and len(set(columns)) > 1 else columns[0],
+            log_density=float(values.mean()),
+            standard_error=mean_and_error(torch.from_numpy(values - held_out[best]))[1],
+            chosen=position == chosen,
+        )
+        for position, (columns, values) in enumerate(zip(compared, held_out, strict=True))
+    )
+
+
+class _Trials:
+    """Rows (n, d) in folds, each of which is judged by what a fit makes of the others."""
+
+    def __init__(
+        self, rows: FloatArray, judge: Judge, may_be_negative: bool, progress: Progress
+    ) -> None:
+        self._rows, self._judge = rows, judge
+        self._may_be_negative, self._progress = may_be_negative, progress
+        # Dealt out at random already.
+        self._folds = np.array_split(np.arange(len(rows)), _NUM_FOLDS)
+        self._step = 0.5 * np.where(rows > 0, rows, np.inf).min(axis=0)
+
+    def refuse_constant_columns(self, names: Sequence[str]) -> None:
+        """Raise `ValueError` naming columns that have one value, or none, without some fold."""
+        bad = set()
+        for fold in self._folds:
+            others = np.delete(self._rows, fold, axis=0)
+            gap = np.isnan(others)
+            lowest = np.where(gap, np.inf, others).min(axis=0)
+            highest = np.where(gap, -np.inf, others).max(axis=0)
+            bad |= set(np.flatnonzero(lowest >= highest).tolist())
+        if bad:
+            raise ValueError(
+                "`column_transform='auto'` needs two different values of every column in each two "
+                f"thirds of the rows: {listed([names[j] for j in sorted(bad)])}"
+            )
+
+    def held_out(self, columns: Sequence[str]) -> FloatArray:
+        """Return each row's log density (n,) by a fit that has not seen it."""
+        values = np.empty(len(self._rows))
+        for fold in self._folds:
+            transform, Y, judged = self._transformed(columns, fold)
+            values[fold] = self._judge(Y, judged, self._progress)
+            values[fold] += np.nansum(self._log_slope(transform, self._rows[fold]), axis=1)
+        return values
+
+    def by_itself(self, columns: Sequence[str]) -> FloatArray:
+        """Return the sum over rows (d,) of each column's log density by its own mean and spread."""
+        total = np.zeros(len(columns))
+        for fold in self._folds:
+            transform, Y, judged = self._transformed(columns, fold)
+            mean, variance = Observations.from_array(Y).moments()
+            if self._may_be_negative:
+                log_density = norm.logpdf(judged, mean, variance.sqrt())
+            else:
+                normal = truncated_normal.match_moments(mean, variance)
+                log_density = truncated_normal.log_prob(torch.from_numpy(judged), *normal).numpy()
+            total += np.nansum(log_density + self._log_slope(transform, self._rows[fold]), axis=0)
+        return total
+
+    def _transformed(
+        self, columns: Sequence[str], fold: NDArray[np.intp]
+    ) -> tuple[TableTransform, FloatArray, FloatArray]:
+        """Return the transforms without a fold, the other rows so transformed, and the fold's."""
+        others = np.delete(self._rows, fold, axis=0)
+        transform = TableTransform.fit(columns, others, may_be_negative=self._may_be_negative)
+        return transform, transform.forward(others), transform.forward(self._rows[fold])
+
+    def _log_slope(self, transform: TableTransform, X: FloatArray) -> FloatArray:
+        step = self._step[None]
+        with np.errstate(divide="ignore"):
+            near_zero = np.log((transform.forward(step) - transform.forward(0 * step)) / step)
+        return np.where(X == 0, near_zero, transform.log_slope(X))
