@@ -27,6 +27,7 @@ from service.jobs.specs.contrastive import (
 from service.jobs.specs.estimation import EstimationSpec, EstimatorSpec
 from service.jobs.specs.models import GaussianModelSpec
 from service.jobs.vocabulary import (
+    WHOLE_LINE_TRANSFORMS,
     CensoredRule,
     Filling,
     Imputation,
@@ -34,7 +35,6 @@ from service.jobs.vocabulary import (
     PenaltyChoice,
     PenaltyKind,
     Preset,
-    Transform,
 )
 
 # The comparators of model `gaussian`, which estimate no other.
@@ -239,7 +239,7 @@ def _of_the_column(
             column=column.name,
         )
     if column.n_negative > 0 and request.model.may_be_negative:
-        if request.model.transform is not Transform.NONE:
+        if request.model.transform not in WHOLE_LINE_TRANSFORMS:
             yield ProblemItem(
                 message=f"The transform {request.model.transform} takes no negative values.",
                 column=column.name,

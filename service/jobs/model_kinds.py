@@ -31,7 +31,7 @@ _MODELS: tuple[tuple[RequestModel, str], ...] = (
     (
         TruncatedGaussianModelSpec(),
         "Every column is a quantity that cannot be negative, such as a concentration. "
-        "Skewed columns fit better after the transform `sqrt`, `cbrt` or `log1p`.",
+        "Skewed columns fit better after a transform; `auto` chooses one by held-out rows.",
     ),
     (
         GaussianModelSpec(),

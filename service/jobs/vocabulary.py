@@ -85,12 +85,18 @@ class RecoveryEstimator(StrEnum):
 
 
 class Transform(StrEnum):
-    """What is applied to every observed cell before the fit."""
+    """What is applied to every observed cell before the fit; `auto` leaves it to held-out rows."""
 
+    AUTO = "auto"
     NONE = "none"
     SQRT = "sqrt"
     CBRT = "cbrt"
     LOG1P = "log1p"
+    RANK_NORMAL = "rank-normal"
+
+
+# What takes negative values too.
+WHOLE_LINE_TRANSFORMS = (Transform.AUTO, Transform.NONE, Transform.RANK_NORMAL)
 
 
 class LinearChoice(StrEnum):

@@ -315,12 +315,41 @@ class TimingRead(ResultModel):
     )
 
 
+# Of all variables, or of each.
+AppliedTransforms = Transform | list[Transform]
+
+
+class TransformStep(ResultModel):
+    """One of the transforms that were compared, and what held-out rows say of it."""
+
+    transform: AppliedTransforms = Field(
+        description="That of all variables, or a list with that of each."
+    )
+    log_density: float | None = Field(
+        description="Mean log density of held-out rows' observed cells, in nats a row and the "
+        "table's units; null where it is not finite."
+    )
+    standard_error: float | None = Field(
+        ge=0,
+        description="Of its difference from the best that is the same for all variables, row by "
+        "row; 0 for that one.",
+    )
+    chosen: bool = Field(description="Whether it was chosen.")
+
+
 class EstimationResult(ResultModel):
     """The document of one estimation."""
 
     kind: Literal["estimation"] = Field(description="The job's kind.")
     names: list[str] = Field(description="Variables, in the order of every matrix below.")
-    transform: Transform = Field(description="The scale that estimates are on.")
+    transform: AppliedTransforms = Field(
+        description="The scale that estimates are on: the transform of all variables, or a list "
+        "with that of each."
+    )
+    transform_evidence: list[TransformStep] = Field(
+        default_factory=list,
+        description="What was compared where the job asked for `auto`; else empty.",
+    )
     precision: list[list[float]] = Field(
         description="K, the interaction matrix: symmetric, on the transformed scale, the columns' "
         "own units. Not the inverse covariance of truncated data."
@@ -363,7 +392,7 @@ class MatrixRead(ResultModel):
     """A square matrix of the estimated network."""
 
     names: list[str] = Field(description="Names of rows and columns, in order.")
-    transform: Transform = Field(description="The scale that it is on.")
+    transform: AppliedTransforms = Field(description="The scale that it is on, or each variable's.")
     values: list[list[float]] = Field(description="Rows of the matrix.")
 
 
@@ -371,7 +400,7 @@ class PartialCorrelationsRead(ResultModel):
     """The matrix of partial correlations."""
 
     names: list[str] = Field(description="Names of rows and columns, in order.")
-    transform: Transform = Field(description="The scale that it is on.")
+    transform: AppliedTransforms = Field(description="The scale that it is on, or each variable's.")
     values: list[list[float | None]] = Field(
         description="Rows of the matrix, 1 on its diagonal; null off it where K is not positive "
         "definite."

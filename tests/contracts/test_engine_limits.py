@@ -5,11 +5,12 @@ import pytest
 from service.jobs import compatibility
 from service.jobs.specs import base as specs_base
 from service.jobs.specs import contrastive as specs
-from service.jobs.vocabulary import CoverageGraph, PenaltyKind, RecoveryEstimator
+from service.jobs.vocabulary import CoverageGraph, PenaltyKind, RecoveryEstimator, Transform
 from service.results import vocabulary as results
 from vnce_engine.contrastive import paper_recipe as paper
 from vnce_engine.contrastive import truncated_problem as problem
 from vnce_engine.data import columns, observations
+from vnce_engine.data.table_transform import TRANSFORMS
 from vnce_engine.distributions import quadratic
 from vnce_engine.experiments import coverage
 from vnce_engine.experiments.recovery_estimators import ESTIMATORS
@@ -53,6 +54,10 @@ def test_noise_of_the_papers_recipe() -> None:
 
 def test_spread_of_the_noise() -> None:
     assert specs.NOISE_SCALES == problem.NOISE_SCALES
+
+
+def test_transforms() -> None:
+    assert [word.value for word in Transform] == ["auto", *TRANSFORMS]
 
 
 def test_edge_scores() -> None:

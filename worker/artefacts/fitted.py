@@ -1,7 +1,7 @@
 """A finished fit, and what is derived from it once for documents, files and figures alike."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
+from service.jobs.vocabulary import Transform
 from service.results.edges import Edge
-from service.results.schemas import VariableRead
+from service.results.schemas import AppliedTransforms, VariableRead
 from service.results.vocabulary import EdgeScore, Verdict
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.metrics import EdgeROC
@@ -23,6 +24,13 @@ from worker.artefacts.variables import variables_of
 NO_PARTIAL_CORRELATIONS = (
     "K is not positive definite: there is no parent Gaussian, so there are no partial correlations"
 )
+
+
+def applied(transform: str | Sequence[str]) -> AppliedTransforms:
+    """Return the engine's words for a transform, or for one of each variable, as the service's."""
+    if isinstance(transform, str):
+        return Transform(transform)
+    return [Transform(name) for name in transform]
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,11 @@ class FittedNetwork:
     truth: frozenset[Pair] | None
     # One a score; None without a true graph.
     roc_curves: Mapping[EdgeScore, EdgeROC] | None
+
+    @property
+    def transform(self) -> AppliedTransforms:
+        """The transform of all variables, or of each."""
+        return applied(self.estimator.column_transform_)
 
     @classmethod
     def of(

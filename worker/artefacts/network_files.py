@@ -30,12 +30,12 @@ Maker = Callable[[FittedNetwork], Iterable[Artefact]]
 
 
 def _precision(fitted: FittedNetwork) -> Iterable[Artefact]:
-    matrix, transform = fitted.estimator.precision_, fitted.spec.model.transform
+    matrix, transform = fitted.estimator.precision_, fitted.transform
     return matrix_artefacts("precision", _names(fitted), matrix, transform)
 
 
 def _partial_correlations(fitted: FittedNetwork) -> Iterable[Artefact]:
-    matrix, transform = fitted.estimator.partial_correlation_, fitted.spec.model.transform
+    matrix, transform = fitted.estimator.partial_correlation_, fitted.transform
     return partial_correlation_artefacts(_names(fitted), matrix, transform, fitted.reason)
 
 

@@ -1,12 +1,13 @@
 """A finished estimation in a dozen lines: how it ended, what to know, the strongest edges."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console
 
 from service.http.words import counted
 from service.results.edges import Edge
-from service.results.schemas import EstimationResult
+from service.results.schemas import EstimationResult, TransformStep
 from worker.artefacts.ground_truth import Pair
 from worker.cli.printing import edge_table, print_ending, print_warnings
 
@@ -27,10 +28,12 @@ def print_network(
     cells = counts.n_rows * counts.n_variables
     console.print(
         f"{counted(counts.n_rows, 'row')}, {counted(counts.n_variables, 'variable')}, "
-        f"{counts.n_missing / cells:.1%} of the cells missing; transform {result.transform}, "
+        f"{counts.n_missing / cells:.1%} of the cells missing; transform {_transform(result)}, "
         f"linear term {result.linear.choice}, penalty {strength_text}, seed {result.seed}.",
         highlight=False,
     )
+    if result.transform_evidence:
+        console.print(_compared(result.transform_evidence), markup=False, highlight=False)
     print_warnings(console, (warning.model_dump() for warning in result.warnings))
     for score in result.scores:
         if score.auc is not None:
@@ -49,3 +52,33 @@ def _found(result: EstimationResult) -> str:
     verdicts = f"{said.n_present} present, {said.n_absent} absent, {said.n_undecided} undecided"
     selected = "" if rule.n_selected == said.n_present else f"; {rule.n_selected} selected"
     return f"{pairs}: {verdicts} (false discovery rate {said.fdr:g}){selected}"
+
+
+def _transform(result: EstimationResult) -> str:
+    """Return the transform, or those that variables have."""
+    applied = result.transform
+    if not isinstance(applied, list):
+        return applied
+    counts = Counter(applied)
+    return " and ".join(f"{name} of {count}" for name, count in counts.most_common())
+
+
+def _compared(evidence: Sequence[TransformStep]) -> str:
+    """Return the best transform for all variables, and by how much others differ from it."""
+    densities = {
+        "one for each variable" if isinstance(step.transform, list) else str(step.transform): (
+            step.log_density,
+            step.standard_error,
+        )
+        for step in evidence
+        if step.log_density is not None and step.standard_error is not None
+    }
+    best, level = next(((n, d) for n, (d, error) in densities.items() if error == 0), ("none", 0.0))
+    others = [
+        f"{name} {density - level:+.2f} ± {error:.2f}"
+        for name, (density, error) in densities.items()
+        if name != best
+    ]
+    return (
+        f"Log density of held-out rows, nats a row: {'; '.join([f'{best} {level:.2f}', *others])}."
+    )

@@ -41,6 +41,7 @@ from service.results.schemas import (
     ResultWarning,
     StabilityRead,
     TimingRead,
+    TransformStep,
     UncertaintyRead,
 )
 from service.results.vocabulary import EdgeRule, FitStatus, Verdict
@@ -49,7 +50,7 @@ from vnce_engine.inference.result import LinearEvidence as EngineEvidence
 from vnce_engine.inference.result import Stability
 from worker.artefacts.exports.graph import left_out_warnings
 from worker.artefacts.exports.roc import score_documents
-from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.fitted import FittedNetwork, applied
 from worker.jobs.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."
@@ -90,7 +91,16 @@ def encode(
     return EstimationResult(
         kind="estimation",
         names=planned(spec.variables),
-        transform=spec.model.transform,
+        transform=fitted.transform,
+        transform_evidence=[
+            TransformStep(
+                transform=applied(step.transform),
+                log_density=finite(step.log_density),
+                standard_error=finite(step.standard_error),
+                chosen=step.chosen,
+            )
+            for step in estimator.transform_evidence_
+        ],
         precision=estimator.precision_.tolist(),
         linear=_linear(fitted),
         log_partition=estimator.log_partition_,

@@ -20,7 +20,10 @@ TransformName = Annotated[
     Transform,
     Field(
         description="Applied to every observed cell; estimates are on the transformed scale, "
-        "imputations on the data's own."
+        "imputations on the data's own. `rank-normal` maps each variable smoothly to the quantiles "
+        "of a normal distribution by its ranks, of half of one under `truncated-gaussian`; `auto` "
+        "takes that under which held-out rows have the best log density, one for each variable "
+        "where that is clearly better."
     ),
 ]
 

@@ -73,6 +73,16 @@ def test_negative_values_are_counted() -> None:
     assert (reason.column, reason.count) == ("c", 2)
 
 
+@pytest.mark.parametrize(
+    ("transform", "are_taken"),
+    [("none", True), ("rank-normal", True), ("auto", True), ("sqrt", False), ("log1p", False)],
+)
+def test_transforms_of_the_whole_line_take_negative_values(transform: str, are_taken: bool) -> None:
+    model = {"kind": "gaussian", "transform": transform}
+    reasons = judge(with_cells(-1, -0.5), model=model)
+    assert [reason.pointer for reason in reasons] == ([] if are_taken else ["/model/transform"])
+
+
 @pytest.mark.parametrize("cell", ["<0.5", ">100", "ND"])
 def test_cells_that_hold_a_limit_are_counted_and_refused(cell: str) -> None:
     [reason] = judge(with_cells(cell, cell, cell))

@@ -73,6 +73,32 @@ def test_json_output_is_the_result_and_nothing_else(
     assert document["seed"] == 0
 
 
+def test_a_transform_that_was_chosen_is_told_with_what_was_compared(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    chosen = vnce("fit", table, "--out", tmp_path / "r", "--transform", "auto", *QUICK)
+    document = json.loads((tmp_path / "r" / "result.json").read_text())
+    evidence = document["transform_evidence"]
+    shared = [step for step in evidence if isinstance(step["transform"], str)]
+    assert {step["transform"] for step in shared} == {
+        "none",
+        "sqrt",
+        "cbrt",
+        "log1p",
+        "rank-normal",
+    }
+    (step,) = (step for step in evidence if step["chosen"])
+    assert document["transform"] == step["transform"]
+    best = max(shared, key=lambda step: step["log_density"])
+    said = " ".join(chosen.output.split())
+    assert f"nats a row: {best['transform']} {best['log_density']:.2f};" in said
+    other = min(shared, key=lambda step: step["log_density"])
+    gap = other["log_density"] - best["log_density"]
+    assert f"{other['transform']} {gap:+.2f} ± {other['standard_error']:.2f}" in said
+    matrix = json.loads((tmp_path / "r" / "precision.json").read_text())
+    assert matrix["transform"] == document["transform"]
+
+
 def test_a_fit_that_did_not_converge_ends_with_3_and_its_result(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from service.jobs.vocabulary import Transform
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import (
+    AppliedTransforms,
     ImputationsRead,
     ImputedCell,
     MatrixRead,
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 
 def matrix_artefacts(
-    stem: str, names: Sequence[str], matrix: FloatArray, transform: Transform
+    stem: str, names: Sequence[str], matrix: FloatArray, transform: AppliedTransforms
 ) -> list[Artefact]:
     """Return a square matrix (d, d) as `stem`.json, .npy, .csv and .parquet.
 
@@ -36,7 +36,7 @@ def matrix_artefacts(
 
 
 def partial_correlation_artefacts(
-    names: Sequence[str], matrix: FloatArray, transform: Transform, reason: str | None
+    names: Sequence[str], matrix: FloatArray, transform: AppliedTransforms, reason: str | None
 ) -> list[Artefact]:
     """Return the partial correlations (d, d) in the formats of `matrix_artefacts`.
 
