@@ -6,6 +6,7 @@ Source: Gregory and Delbourgo (1982), "Piecewise rational quadratic interpolatio
 data", IMA J. Numer. Anal. 2.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,10 +71,15 @@ class RankNormal:
         number = int(np.clip(_KNOTS * np.cbrt(len(cells)), _LEAST_KNOTS, _MOST_KNOTS))
         if len(values) > number:
             beyond = min(_CELLS_BEYOND / len(cells), _MOST_BEYOND)
-            low, high = _scores(np.clip([beyond, 1 - beyond], share[0], share[-1]), is_half=is_half)
-            even = _shares(np.linspace(low, high, number), is_half=is_half)
-            values, first = np.unique(np.interp(even, share, values), return_index=True)
-            share = even[first]
+            ends = np.clip([beyond, 1 - beyond], share[0], share[-1])
+            low, high = _scores(ends, is_half=is_half)
+            at = _shares(np.linspace(low, high, number), is_half=is_half)
+            if is_half:
+                # Scores near 0 are many cells, whose values may be of any order of magnitude.
+                doubled = ends[0] * 2 ** np.arange(1, math.log2(at[1] / ends[0]))
+                at = np.sort(np.append(at, doubled))
+            values, first = np.unique(np.interp(at, share, values), return_index=True)
+            share = at[first]
         x, y = values, _scores(share, is_half=is_half)
         if is_half:
             x, y = np.append(0.0, x), np.append(0.0, y)
