@@ -54,8 +54,8 @@ class RankNormal:
     """(m,): knots, increasing; m is 2 or more."""
     y: FloatArray
     """(m,): their scores, increasing."""
-    is_half: bool
-    """Whether values and scores begin at 0."""
+    begins_at_zero: bool
+    """Whether values and scores do, these being quantiles of half a normal."""
 
     @classmethod
     def fit(cls, cells: FloatArray, *, is_half: bool) -> "RankNormal":
@@ -131,7 +131,7 @@ class RankNormal:
     def _checked(self, values: ArrayLike) -> FloatArray:
         values = np.asarray(values, dtype=np.float64)
         negative = values < 0
-        if self.is_half and negative.any():
+        if self.begins_at_zero and negative.any():
             smallest = values[negative].min()
             raise ValueError(
                 "The transform 'rank-normal' of a truncated model needs values of at least 0, got "

@@ -47,9 +47,17 @@ class TableTransform:
             return X
         return self._each(lambda column, x: column.forward(x), X)
 
-    def inverse(self, Y: FloatArray) -> FloatArray:
-        """Return the table before the transform; raise `ValueError` if a value is out of range."""
-        return self._each(lambda column, y: column.inverse(y), Y)
+    def inverse(self, cells: FloatArray, coordinate: NDArray[np.intp]) -> FloatArray:
+        """Return transformed cells (p,), of the columns `coordinate` (p,), on X's scale.
+
+        What lies below a map's range stands for its least value, 0.
+        """
+        values = np.empty_like(cells)
+        for j in np.unique(coordinate):
+            own, column = coordinate == j, self.maps[j]
+            bounded = np.maximum(cells[own], 0) if column.begins_at_zero else cells[own]
+            values[own] = column.inverse(bounded)
+        return values
 
     def log_slope(self, X: FloatArray) -> FloatArray:
         """Return the log of each map's slope at the cells of X."""

@@ -21,6 +21,11 @@ class Transform(StrEnum):
     CBRT = "cbrt"
     LOG1P = "log1p"
 
+    @property
+    def begins_at_zero(self) -> bool:
+        """Whether its range is [0, inf) and not all numbers."""
+        return self is not Transform.NONE
+
     def forward(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return the transformed values; raise `ValueError` if one is outside the domain.
 

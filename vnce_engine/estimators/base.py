@@ -115,8 +115,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         draws = self._result.model_draws
         taken = torch.randperm(len(draws), generator=generator)[:m].tolist()
         models = [draws[i] for i in taken] if draws else [self._result.model] * m
-        transform = Transform(self.column_transform_)
-        return completed_tables(models, table, transform, self._draw(), generator)
+        return completed_tables(models, table, self._transform, self._draw(), generator)
 
     def _draw(self) -> Draw:
         """Return how the model's missing cells are drawn."""
@@ -134,7 +133,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = self._read(X, reset=False)
         if not self._result.diagnostics.is_positive_definite:
             return [None] * table.shape[1]
-        model, transform = self._result.model, Transform(self.column_transform_)
+        model, transform = self._result.model, self._transform
         completed: Iterable[FloatArray] = [table]
         if np.isnan(table).any():
             models, generator = [model] * _NUM_COMPLETED, torch.Generator().manual_seed(0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.transforms import Transform
+from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.distributions.gaussian import GaussianConditional
 from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS
 from vnce_engine.distributions.quadratic import QuadraticModel
@@ -36,7 +36,7 @@ Draw = Callable[[QuadraticModel, Observations, torch.Generator], Tensor]
 def completed_tables(
     models: Iterable[QuadraticModel],
     X: NDArray[np.float64],
-    transform: Transform,
+    transform: TableTransform,
     draw: Draw,
     generator: torch.Generator,
 ) -> Iterator[NDArray[np.float64]]:
@@ -51,10 +51,8 @@ def completed_tables(
     rows, columns = (~observations.observed).nonzero(as_tuple=True)
     for model in models:
         cells = draw(model, observations, generator)[rows, columns].numpy()
-        if transform is not Transform.NONE:
-            cells = transform.inverse(np.maximum(cells, 0.0))
         filled = np.array(X, dtype=np.float64)
-        filled[order[rows.numpy()], columns.numpy()] = cells
+        filled[order[rows.numpy()], columns.numpy()] = transform.inverse(cells, columns.numpy())
         yield filled
 
 

@@ -101,4 +101,17 @@ def test_columns_may_have_a_transform_each() -> None:
     np.testing.assert_array_equal(Y[:, 2], np.sqrt(X[:, 2]))
     ranks = RankNormal.fit(np.delete(X[:, 1], 4), is_half=False)
     np.testing.assert_array_equal(Y[:, 1], ranks.forward(X[:, 1]))
-    np.testing.assert_allclose(transform.inverse(Y), X, rtol=1e-12)
+    row, column = np.nonzero(~np.isnan(X))
+    np.testing.assert_allclose(
+        transform.inverse(Y[row, column], column), X[row, column], rtol=1e-12
+    )
+
+
+def test_scores_below_a_range_stand_for_its_least_value() -> None:
+    X = np.random.default_rng(2).gamma(2.0, size=(50, 3))
+    names = ("none", "rank-normal", "sqrt")
+    cells, columns = np.full(3, -1.5), np.arange(3)
+    bounded = TableTransform.fit(names, X, may_be_negative=False).inverse(cells, columns)
+    assert bounded.tolist() == [-1.5, 0, 0]
+    whole_line = TableTransform.fit(names, X, may_be_negative=True).inverse(cells, columns)
+    assert 0 < whole_line[1] < np.median(X[:, 1])

@@ -15,6 +15,7 @@ from vnce_engine import (
     TruncatedGaussianScoreMatching,
     TruncatedGaussianVNCE,
 )
+from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.data.transforms import Transform
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.estimators.base import NetworkEstimator
@@ -46,9 +47,13 @@ def model(precision: FloatArray = PRECISION, linear: FloatArray = LINEAR) -> Qua
     )
 
 
+def of_all(transform: Transform, num_columns: int = 3) -> TableTransform:
+    return TableTransform((transform,) * num_columns)
+
+
 def complete(draw: Draw, X: FloatArray, transform: Transform = Transform.NONE) -> FloatArray:
     generator = torch.Generator().manual_seed(1)
-    (table,) = completed_tables([model()], X, transform, draw, generator)
+    (table,) = completed_tables([model()], X, of_all(transform), draw, generator)
     return table
 
 
@@ -98,7 +103,11 @@ def test_cells_that_are_missing_together_depend_on_each_other_as_they_should(
     rows = np.full((NUM_ROWS, 2), np.nan)
     generator = torch.Generator().manual_seed(3)
     (drawn,) = completed_tables(
-        [model(precision, precision @ mean)], rows, Transform.NONE, draw_truncated, generator
+        [model(precision, precision @ mean)],
+        rows,
+        of_all(Transform.NONE, 2),
+        draw_truncated,
+        generator,
     )
     for direction in ([1.0, 0.0], [1.0, 1.0], [1.0, -1.0]):
         along = [cells @ np.array(direction) for cells in (drawn, expected)]
@@ -209,7 +218,8 @@ def test_intervals_of_cells_hold_the_truth_as_often_as_they_say(
     complete_rows = sample_truncated_gaussian(K, 1_500, rng, linear=h)
     X = mask_completely_at_random(complete_rows, missing, rng)
     generator = torch.Generator().manual_seed(10)
-    tables = completed_tables([model(K, h)] * 39, X, Transform.NONE, draw_truncated, generator)
+    none = of_all(Transform.NONE, X.shape[1])
+    tables = completed_tables([model(K, h)] * 39, X, none, draw_truncated, generator)
     cells = np.isnan(X)
     found = shares_covered(np.stack(list(tables))[:, cells], complete_rows[cells])
     # Cells of a row depend on each other: as if there were half as many.
