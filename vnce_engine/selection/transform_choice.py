@@ -76,24 +76,32 @@ def choose_transform(
         progress.enter_part(position / num_trials, (position + 1) / num_trials)
         held_out.append(trials.held_out(columns))
     best = chosen = int(np.argmax([values.mean() for values in held_out]))
-    of_columns = np.stack([trials.by_itself(columns) for columns in compared]).argmax(axis=0)
-    mixed = tuple(candidates[int(position)] for position in of_columns)
+    by_itself = np.stack([trials.by_itself(columns) for columns in compared])
+    mixed = _best_of_columns(candidates, by_itself.sum(axis=1))
     if mixed not in compared:
         progress.enter_part(1 - 1 / num_trials, 1.0)
+        # Of a fold the columns' transforms are chosen by the others, so that it may judge them.
+        without = by_itself.sum(axis=1, keepdims=True) - by_itself
+        of_folds = [_best_of_columns(candidates, without[:, fold]) for fold in range(_NUM_FOLDS)]
         compared.append(mixed)
-        held_out.append(trials.held_out(mixed))
+        held_out.append(trials.held_out(*of_folds))
         gain, error = mean_and_error(torch.from_numpy(held_out[-1] - held_out[best]))
         if gain > _CLEAR * error:
             chosen = len(compared) - 1
     return tuple(
         TransformEvidence(
-            transform=columns if columns == mixed and len(set(columns)) > 1 else columns[0],
-            log_density=float(values.mean()),
-            standard_error=mean_and_error(torch.from_numpy(values - held_out[best]))[1],
-            chosen=position == chosen,
+            columns if len(set(columns)) > 1 else columns[0],
+            float(values.mean()),
+            mean_and_error(torch.from_numpy(values - held_out[best]))[1],
+            position == chosen,
         )
         for position, (columns, values) in enumerate(zip(compared, held_out, strict=True))
     )
+
+
+def _best_of_columns(candidates: Sequence[str], log_density: FloatArray) -> tuple[str, ...]:
+    """Return for each column the best candidate, of log densities (candidates, d)."""
+    return tuple(candidates[int(position)] for position in log_density.argmax(axis=0))
 
 
 class _Trials:
@@ -123,18 +131,24 @@ class _Trials:
                 f"thirds of the rows: {listed([names[j] for j in sorted(bad)])}"
             )
 
-    def held_out(self, columns: Sequence[str]) -> FloatArray:
-        """Return each row's log density (n,) by a fit that has not seen it."""
+    def held_out(self, *columns: Sequence[str]) -> FloatArray:
+        """Return each row's log density (n,) by a fit that has not seen it.
+
+        `columns` are the transforms of all folds, or those of each.
+        """
         values = np.empty(len(self._rows))
-        for fold in self._folds:
-            transform, Y, judged = self._transformed(columns, fold)
+        for fold, of_fold in zip(self._folds, columns * (_NUM_FOLDS // len(columns)), strict=True):
+            transform, Y, judged = self._transformed(of_fold, fold)
             values[fold] = self._judge(Y, judged, self._progress)
             values[fold] += np.nansum(self._log_slope(transform, self._rows[fold]), axis=1)
         return values
 
     def by_itself(self, columns: Sequence[str]) -> FloatArray:
-        """Return the sum over rows (d,) of each column's log density by its own mean and spread."""
-        total = np.zeros(len(columns))
+        """Return the log density of each column by its own mean and spread, summed by fold.
+
+        Shape (folds, d).
+        """
+        totals = []
         for fold in self._folds:
             transform, Y, judged = self._transformed(columns, fold)
             mean, variance = Observations.from_array(Y).moments()
@@ -143,8 +157,9 @@ class _Trials:
             else:
                 normal = truncated_normal.match_moments(mean, variance)
                 log_density = truncated_normal.log_prob(torch.from_numpy(judged), *normal).numpy()
-            total += np.nansum(log_density + self._log_slope(transform, self._rows[fold]), axis=0)
-        return total
+            log_density = log_density + self._log_slope(transform, self._rows[fold])
+            totals.append(np.nansum(log_density, axis=0))
+        return np.stack(totals)
 
     def _transformed(
         self, columns: Sequence[str], fold: NDArray[np.intp]
