@@ -294,6 +294,7 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 (step.strength for step in self.penalty_path_ if step.chosen), None
             ),
             converged=self.converged_,
+            column_transform=self.column_transform_,
         )
 
     def with_choices(self, choices: Choices) -> Self:
@@ -304,8 +305,10 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             "linear": choices.linear,
             "penalty": choices.penalty,
             "penalty_kind": choices.penalty_kind,
+            "column_transform": choices.column_transform,
         }
-        left_open = [name for name in chosen if parameters.get(name) in OPEN]
+        # By their text, as one may be an array.
+        left_open = [name for name in chosen if str(parameters.get(name)) in OPEN]
         held.set_params(**{name: chosen[name] for name in left_open if chosen[name] is not None})
         return held
 

@@ -21,3 +21,5 @@ class Choices:
     """The strength whose path has the graph, where one was chosen, by eBIC or half-samples."""
     converged: bool
     """Whether the fit came to an end by its stopping rule."""
+    column_transform: str | list[str] | None = None
+    """The transform of all columns, or that of each; None leaves it open."""

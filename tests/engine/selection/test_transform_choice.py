@@ -76,7 +76,9 @@ def test_each_column_has_its_own_where_that_is_clearly_better() -> None:
     others = [other for other in model.transform_evidence_ if other is not step]
     best = max(others, key=lambda other: other.log_density)
     assert step.log_density - best.log_density > 2 * step.standard_error > 0
-    again = GaussianEM(column_transform=chosen).fit(blanked(X))
+    # So that resamples have them, too.
+    again = model.with_choices(model.choices()).fit(blanked(X))
+    assert again.column_transform == chosen
     np.testing.assert_array_equal(again.precision_, model.precision_)
     assert again.transform_evidence_ == []
 
