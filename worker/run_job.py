@@ -14,7 +14,6 @@ from service.jobs.leases import Claim
 from service.results.outcome import Outcome
 from worker.heartbeat import LeaseKeeper
 from worker.jobs import load_job as work
-from worker.jobs.experiments import Split
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.load_job import Work
 from worker.jobs.outcomes import (
@@ -29,6 +28,7 @@ from worker.jobs.outcomes import (
     problem_of,
     record,
 )
+from worker.jobs.parts import Split
 from worker.processes.retry import retry_while_away
 from worker.settings import WorkerSettings
 

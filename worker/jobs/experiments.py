@@ -1,13 +1,9 @@
 """Experiments of the paper as jobs: split into parts, run part by part, put together."""
 
 import json
-import os
-import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from service.http.problems import ProblemCode, problem_document
 from service.jobs.job_parts import PARTS_SHARE
 from service.jobs.specs.base import planned
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
@@ -26,20 +22,15 @@ from worker.artefacts.experiment_figures import draw_experiment
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.jobs.estimation import OnStep
 from worker.jobs.experiment_builders import build_experiment
-from worker.jobs.failures import FitCancelledError, JobFailedError
-from worker.jobs.finished_parts import ROWS, FinishedParts
+from worker.jobs.failures import FitCancelledError
+from worker.jobs.parts import FinishedParts, Split, this_process
 from worker.jobs.resuming import resume_or_restart
 from worker.jobs.versions import versions
 
+# The rows of a part.
+ROWS = "rows.json"
 # Rows that say which of several tables they belong to do so under this key.
 _TABLE_KEY = "table"
-
-
-@dataclass(frozen=True)
-class Split:
-    """The jobs that an experiment is split into."""
-
-    parts: list[ExperimentPartSpec]
 
 
 def split(spec: ExperimentSpec, on_step: OnStep) -> Split:
@@ -79,7 +70,7 @@ def run_part(spec: ExperimentPartSpec, checkpoint: Checkpoint | None, on_step: O
             label=spec.label,
             n_rows=len(rows),
             seconds=time.process_time() - started,
-            worker=f"{socket.gethostname()}:{os.getpid()}",
+            worker=this_process(),
             versions=versions(),
         ),
         edges=[],
@@ -93,15 +84,9 @@ def put_together(spec: ExperimentSpec, parts: FinishedParts, on_step: OnStep) ->
     Raises `JobFailedError` if no part has a result.
     """
     _report(on_step, PARTS_SHARE)
-    if not parts.results:
-        first = next((failure.error for failure in parts.failures if failure.error), None)
-        reason = "" if first is None else f" The first one: {first.detail}"
-        raise JobFailedError(
-            problem_document(
-                ProblemCode.PARTS_FAILED, f"None of {parts.num_parts} parts has a result.{reason}"
-            )
-        )
-    tables = build_experiment(spec).summarise(parts.rows)
+    parts.require_some()
+    rows = [row for content in parts.contents for row in json.loads(content)]
+    tables = build_experiment(spec).summarise(rows)
     _report(on_step, 0.97)
     return Outcome(
         document=ExperimentResult(
@@ -109,19 +94,15 @@ def put_together(spec: ExperimentSpec, parts: FinishedParts, on_step: OnStep) ->
             experiment=spec.experiment,
             scale=spec.scale,
             tables=[_table_document(table) for table in tables],
-            n_parts=parts.num_parts,
-            n_succeeded=len(parts.results),
-            failures=parts.failures,
-            n_workers=len({result.worker for result in parts.results}),
-            part_seconds=sum(result.seconds for result in parts.results),
+            **parts.account(),
             seed=planned(spec.seed),
             versions=versions(),
         ),
         edges=[],
         artefacts=[
-            *_data_files(parts.rows),
+            *_data_files(rows),
             *(_table_file(table) for table in tables),
-            *draw_experiment(spec.experiment.name, parts.rows, tables),
+            *draw_experiment(spec.experiment.name, rows, tables),
         ],
     )
 

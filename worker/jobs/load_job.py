@@ -22,10 +22,10 @@ from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
-from worker.jobs.experiments import Split, put_together, run_part, split
+from worker.jobs.experiments import ROWS, put_together, run_part, split
 from worker.jobs.failures import JobFailedError
-from worker.jobs.finished_parts import load_parts
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
+from worker.jobs.parts import Split, load_parts
 from worker.jobs.scoring import load_estimate, score
 from worker.jobs.simulation import simulate
 from worker.jobs.versions import versions
@@ -60,7 +60,7 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
             case ExperimentSpec() as spec:
                 if not claim.is_split:
                     return partial(split, spec)
-                return partial(put_together, spec, load_parts(session, claim.job_id))
+                return partial(put_together, spec, load_parts(session, claim.job_id, ROWS))
             case ExperimentPartSpec() as spec:
                 return partial(run_part, spec, _load_checkpoint(session, claim))
             case _ as unknown:

@@ -11,7 +11,7 @@ from service.jobs import leases
 from service.jobs.leases import Claim
 from service.results import repository
 from service.results.outcome import Outcome
-from worker.jobs.experiments import Split
+from worker.jobs.parts import Split
 
 
 class StopReason(StrEnum):

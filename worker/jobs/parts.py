@@ -1,0 +1,89 @@
+"""Jobs in parts: what they are split into, and what the parts have left to be put together."""
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from service.db import blobs
+from service.http.problems import Problem, ProblemCode, problem_document
+from service.jobs import job_parts
+from service.jobs.records import JobRecord
+from service.jobs.result_records import ArtefactRecord, ResultRecord
+from service.jobs.specs import JobSpec
+from service.results.parts_result import PartFailureRead, PartResult
+from worker.jobs.failures import JobFailedError
+
+
+@dataclass(frozen=True)
+class Split:
+    """The jobs that a job is split into."""
+
+    parts: Sequence[JobSpec]
+
+
+@dataclass(frozen=True)
+class FinishedParts:
+    """All parts of a job: what came of those that have a result, and the others."""
+
+    num_parts: int
+    # The file that each of those with a result has left, in order.
+    contents: list[bytes]
+    results: list[PartResult]
+    failures: list[PartFailureRead]
+
+    def require_some(self) -> None:
+        """Raise `JobFailedError` if no part has a result."""
+        if self.results:
+            return
+        first = next((failure.error for failure in self.failures if failure.error), None)
+        reason = "" if first is None else f" The first one: {first.detail}"
+        raise JobFailedError(
+            problem_document(
+                ProblemCode.PARTS_FAILED, f"None of {self.num_parts} parts has a result.{reason}"
+            )
+        )
+
+    def account(self) -> dict[str, Any]:
+        """Return the fields of a `SplitResult`."""
+        return {
+            "n_parts": self.num_parts,
+            "n_succeeded": len(self.results),
+            "failures": self.failures,
+            "n_workers": len({result.worker for result in self.results}),
+            "part_seconds": sum(result.seconds for result in self.results),
+        }
+
+
+def load_parts(session: Session, parent_id: str, file: str) -> FinishedParts:
+    """Return what became of every part, in their order; none is left out.
+
+    `file` is the name of what each part leaves.
+    """
+    contents, results, failures = [], [], []
+    parts = job_parts.parts_of(session, parent_id)
+    for part in parts:
+        stored = session.get(ResultRecord, part.id)
+        if stored is None:
+            failures.append(_failure(part))
+            continue
+        results.append(PartResult.model_validate(stored.document))
+        artefact = session.get_one(ArtefactRecord, (part.id, file))
+        contents.append(blobs.load(session, artefact.blob_id))
+    return FinishedParts(len(parts), contents, results, failures)
+
+
+def this_process() -> str:
+    """Return what a part's result calls the process that ran it."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _failure(part: JobRecord) -> PartFailureRead:
+    return PartFailureRead(
+        job_id=part.id,
+        label=part.spec["label"],
+        error=None if part.error is None else Problem.model_validate(part.error),
+    )
