@@ -11,6 +11,7 @@ from service.jobs.planned_data import (
     choose_columns,
     gap_warnings,
     lock_dataset,
+    planned_data,
     refuse,
     upload_warnings,
 )
@@ -53,15 +54,9 @@ def plan_estimation(session: Session, request: EstimationSpec) -> Plan:
     summary = DatasetSummary.model_validate(dataset.summary)
     spec = resolve(request, summary)
     names = planned(spec.variables)
-    chosen = set(names)
     return Plan(
         spec=spec,
-        data=PlannedData(
-            dataset_id=dataset.id,
-            dataset_name=dataset.name,
-            summary=summary,
-            columns=[column for column in summary.columns if column.name in chosen],
-        ),
+        data=planned_data(dataset, names),
         ground_truth=_true_edges(session, dataset.id, names),
     )
 

@@ -12,6 +12,7 @@ from service.jobs.planned_data import (
     choose_columns,
     gap_warnings,
     lock_dataset,
+    planned_data,
     refuse,
     upload_warnings,
 )
@@ -45,12 +46,7 @@ def plan_mixture(session: Session, request: MixtureEstimationSpec) -> Plan:
     names = planned(spec.variables)
     return Plan(
         spec=spec,
-        data=PlannedData(
-            dataset_id=dataset.id,
-            dataset_name=dataset.name,
-            summary=summary,
-            columns=[column for column in summary.columns if column.name in names],
-        ),
+        data=planned_data(dataset, names),
         ground_truth=None,  # one column makes no graph
     )
 

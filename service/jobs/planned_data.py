@@ -1,11 +1,13 @@
 """What every estimation does with its data set first: lock it, choose columns, look at cells."""
 
+from collections.abc import Collection
+
 from sqlalchemy.orm import Session
 
 from service.datasets.readers.names import clean_name
 from service.datasets.readers.refusals import MAX_ITEMS, shorten
 from service.datasets.records import DatasetRecord
-from service.datasets.schemas import ColumnSummary
+from service.datasets.schemas import ColumnSummary, DatasetSummary
 from service.db.identifiers import is_id
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.http.words import counted
@@ -30,6 +32,18 @@ def lock_dataset(session: Session, dataset_id: str) -> DatasetRecord:
             errors=[ProblemItem(message=message, pointer="/dataset_id")],
         )
     return found
+
+
+def planned_data(dataset: DatasetRecord, names: Collection[str]) -> PlannedData:
+    """Return what a job that reads these columns of a data set is to know of it."""
+    summary = DatasetSummary.model_validate(dataset.summary)
+    used = set(names)
+    return PlannedData(
+        dataset_id=dataset.id,
+        dataset_name=dataset.name,
+        summary=summary,
+        columns=[column for column in summary.columns if column.name in used],
+    )
 
 
 def choose_columns(

@@ -9,7 +9,7 @@ from service.db.clock import now
 from service.db.identifiers import is_id
 from service.jobs import job_counts, job_parts
 from service.jobs.records import UNFINISHED, IdempotencyRecord, JobRecord, JobState
-from service.jobs.vocabulary import JobKind
+from service.jobs.vocabulary import PART_KINDS, JobKind
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ def newest(
 ) -> list[JobRecord]:
     """Return at most `limit` jobs, newest first, those before the place (created_at, id)."""
     query = select(JobRecord).order_by(JobRecord.created_at.desc(), JobRecord.id.desc())
-    # Whoever asks for this kind asks for parts, of all jobs if no parent is named.
-    if wanted.parent_id is not None or wanted.kind is not JobKind.EXPERIMENT_PART:
+    # Whoever asks for such a kind asks for parts, of all jobs if no parent is named.
+    if wanted.parent_id is not None or wanted.kind not in PART_KINDS:
         query = query.where(JobRecord.parent_id.is_not_distinct_from(wanted.parent_id))
     for column, value in (
         (JobRecord.state, wanted.state),

@@ -12,6 +12,12 @@ class JobKind(StrEnum):
     EXPERIMENT = "experiment"
     EXPERIMENT_PART = "experiment-part"
     SCORING = "scoring"
+    BOOTSTRAP = "bootstrap"
+    BOOTSTRAP_PART = "bootstrap-part"
+
+
+# Kinds that no client asks for: jobs of others in parts make them.
+PART_KINDS = (JobKind.EXPERIMENT_PART, JobKind.BOOTSTRAP_PART)
 
 
 class ModelKind(StrEnum):

@@ -10,6 +10,7 @@ from service.http.root_path import address_of
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.base import STORED
+from service.results.bootstrap_result import BootstrapPartResult, BootstrapResult
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
@@ -82,13 +83,29 @@ class ExperimentPartResultRead(ExperimentPartResult):
     files: list[FileRead] = Field(description="Its files: the rows of data.")
 
 
+class BootstrapResultRead(BootstrapResult):
+    """The result of a bootstrap."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: a line each pair, and the picture.")
+
+
+class BootstrapPartResultRead(BootstrapPartResult):
+    """The result of one part of a bootstrap."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: the resamples.")
+
+
 ResultRead = Annotated[
     EstimationResultRead
     | MixtureResultRead
     | SimulationResultRead
     | ScoringResultRead
     | ExperimentResultRead
-    | ExperimentPartResultRead,
+    | ExperimentPartResultRead
+    | BootstrapResultRead
+    | BootstrapPartResultRead,
     Field(discriminator="kind"),
 ]
 

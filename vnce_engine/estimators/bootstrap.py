@@ -18,7 +18,7 @@ from torch import Tensor
 from vnce_engine.data.observations import Observations
 from vnce_engine.estimators.base import NetworkEstimator, RandomState, seed_of
 from vnce_engine.estimators.choices import Choices
-from vnce_engine.inference.resamples import Bootstrap, Failure, Resample, summarise
+from vnce_engine.inference.resamples import Bootstrap, Failure, Network, summarise
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.checks import check_count
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
@@ -50,10 +50,8 @@ def bootstrap(
     outcomes = fit_resamples(
         estimator, choices, table, range(n_resamples), seed_of(random_state), on_step
     )
-    selected = np.zeros(estimator.precision_.shape, dtype=bool)
-    for edge in estimator.edges_:
-        selected[edge.source, edge.target] = edge.selected
-    return summarise(outcomes, estimator.scaled_interaction_, selected | selected.T, n_resamples)
+    whole = Network(*_pairs(estimator).numpy())
+    return summarise(outcomes, whole, table.shape[1], n_resamples)
 
 
 def fit_resamples(
@@ -64,7 +62,7 @@ def fit_resamples(
     seed: int,
     on_step: OnStep | None = None,
     checkpoint: Checkpoint | None = None,
-) -> list[Resample | Failure]:
+) -> list[Network | Failure]:
     """Fit an estimator, with the `choices` of its fit to a `table` (n, d), to some resamples of it.
 
     A number stands for the same rows and noise in any company. A fit that ran out of iterations has
@@ -91,17 +89,17 @@ def fit_resamples(
             return f"refused: {refusal}"
         if held.status_ is FitStatus.CANCELLED:
             raise FitCancelledError
-        return _network(held) if held.status_ in accepted else str(held.status_)
+        return _pairs(held) if held.status_ in accepted else str(held.status_)
 
     outcomes = [
         checkpoint.once(partial(outcome, position, number))
         for position, number in enumerate(numbers)
     ]
-    return [Failure(one) if isinstance(one, str) else Resample(*one.numpy()) for one in outcomes]
+    return [Failure(one) if isinstance(one, str) else Network(*one.numpy()) for one in outcomes]
 
 
-def _network(estimator: NetworkEstimator) -> Tensor:
-    """Return what a `Resample` has (3, m), pairs row by row."""
+def _pairs(estimator: NetworkEstimator) -> Tensor:
+    """Return what a `Network` has (3, m), pairs row by row."""
     edges = sorted(estimator.edges_, key=lambda edge: (edge.source, edge.target))
     return torch.tensor(
         [

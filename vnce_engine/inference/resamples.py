@@ -27,8 +27,8 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Resample:
-    """The network of one resample; all pairs i < j of columns, m of them, row by row."""
+class Network:
+    """A network by its pairs i < j of columns, m of them, row by row."""
 
     partial_correlation: FloatArray
     """(m,), NaN where K is not positive definite."""
@@ -36,6 +36,11 @@ class Resample:
     """(m,), without the penalty's bias; NaN where that is not known."""
     selected: FloatArray
     """(m,), 1 where the pair is selected and 0 where not."""
+
+    @property
+    def size(self) -> FloatArray:
+        """Return the size of each partial correlation (m,), without bias where that is known."""
+        return np.abs(np.where(np.isnan(self.debiased), self.partial_correlation, self.debiased))
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,11 @@ class Bootstrap:
     debiased: Spread
     """(m,): without that bias; an interval for the true value."""
     strength: Spread
-    """(d,): of each column's strength centrality, the sum of |partial correlation| of its pairs."""
+    """(d,): of each column's strength centrality, the sum of the sizes of the partial correlations,
+    without bias where that is known, of its selected pairs."""
     rank_correlation: float | None
-    """Mean over resamples of Spearman's correlation of their |partial correlation| with that of
-    the whole table."""
+    """Mean over resamples of Spearman's correlation of the sizes of their partial correlations,
+    without bias where that is known, with those of the whole table."""
     top_kept: float | None
     """As many pairs as were selected of the whole table come first there; the mean share of them
     that do in a resample. None where none was selected."""
@@ -100,17 +106,13 @@ class Bootstrap:
 
 
 def summarise(
-    outcomes: Sequence[Resample | Failure],
-    interaction: FloatArray,
-    selected: NDArray[np.bool_],
-    n_requested: int,
+    outcomes: Sequence[Network | Failure], whole: Network, num_columns: int, n_requested: int
 ) -> Bootstrap:
     """Return what resamples say of the network of the whole table.
 
-    `interaction` (d, d) has its scaled interactions, and `selected`, bool (d, d), its edges.
     Where fewer than half of the resamples that were requested have a network, no figure is given.
     """
-    ok = [outcome for outcome in outcomes if isinstance(outcome, Resample)]
+    ok = [outcome for outcome in outcomes if isinstance(outcome, Network)]
     failures = Counter(one.cause for one in outcomes if isinstance(one, Failure))
     fewest = math.ceil(SMALLEST_SHARE_OK * n_requested)
     reason = None
@@ -120,37 +122,28 @@ def summarise(
             f"{SMALLEST_SHARE_OK:.0%}: no shares and intervals are given"
         )
     judged = ok if reason is None else []
-    rows, columns = np.triu_indices(len(interaction), k=1)
-    correlation, debiased, is_selected = (
-        np.array(values, dtype=np.float64).reshape(len(judged), len(rows))
-        for values in (
-            [one.partial_correlation for one in judged],
-            [one.debiased for one in judged],
-            [one.selected for one in judged],
-        )
+    rows, columns = np.triu_indices(num_columns, k=1)
+    correlation, debiased, selected, size = (
+        np.array([getattr(one, name) for one in judged]).reshape(len(judged), len(rows))
+        for name in ("partial_correlation", "debiased", "selected", "size")
     )
-    whole = np.abs(interaction[rows, columns])
-    incidence = _incidence(rows, columns, len(interaction))
-    strength = np.abs(correlation) @ incidence
+    incidence = np.eye(num_columns)[rows] + np.eye(num_columns)[columns]  # of pairs and columns
+    strength = (selected * size) @ incidence
+    of_whole = (whole.selected * whole.size) @ incidence
     return Bootstrap(
         n_requested=n_requested,
         n_ok=len(ok),
         failures=dict(failures),
         reason=reason,
         pairs=np.column_stack([rows, columns]),
-        inclusion=Spread.of(np.where(np.isnan(correlation), np.nan, is_selected), fewest).mean,
+        inclusion=Spread.of(np.where(np.isnan(correlation), np.nan, selected), fewest).mean,
         partial_correlation=Spread.of(correlation, fewest),
         debiased=Spread.of(debiased, fewest),
         strength=Spread.of(strength, fewest),
-        rank_correlation=_rank_correlation(whole, np.abs(correlation)),
-        top_kept=_top_kept(whole, np.abs(correlation), int(selected[rows, columns].sum())),
-        strength_rank_correlation=_rank_correlation(whole @ incidence, strength),
+        rank_correlation=_rank_correlation(whole.size, size),
+        top_kept=_top_kept(whole.size, size, int(whole.selected.sum())),
+        strength_rank_correlation=_rank_correlation(of_whole, strength),
     )
-
-
-def _incidence(rows: NDArray[np.int64], columns: NDArray[np.int64], d: int) -> FloatArray:
-    """Return (m, d): 1 where a column belongs to a pair."""
-    return np.eye(d)[rows] + np.eye(d)[columns]
 
 
 def _rank_correlation(whole: FloatArray, resamples: FloatArray) -> float | None:
@@ -161,7 +154,7 @@ def _rank_correlation(whole: FloatArray, resamples: FloatArray) -> float | None:
     ranks = rankdata(resamples[~np.isnan(resamples).any(axis=1)], axis=1)
     ranks = ranks[(ranks != ranks[:, :1]).any(axis=1)]
     of_whole = rankdata(whole)
-    if not len(ranks) or (of_whole == of_whole[0]).all():
+    if not len(ranks) or np.isnan(whole).any() or (of_whole == of_whole[0]).all():
         return None
     return float(np.corrcoef(of_whole, ranks)[0, 1:].mean())
 
@@ -169,7 +162,7 @@ def _rank_correlation(whole: FloatArray, resamples: FloatArray) -> float | None:
 def _top_kept(whole: FloatArray, resamples: FloatArray, top: int) -> float | None:
     """Return the mean share of the `top` largest of (m,) that are among them in rows of (b, m)."""
     known = resamples[~np.isnan(resamples).any(axis=1)]
-    if not top or not len(known):
+    if not top or not len(known) or np.isnan(whole).any():
         return None
     first = _largest(whole[None], top)
     return float((_largest(known, top) & first).sum(axis=1).mean() / top)

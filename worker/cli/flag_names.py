@@ -3,11 +3,11 @@
 import re
 
 from service.http.words import visible
-from worker.cli.options import ESTIMATION, EXPERIMENT, READING, SCORING, SIMULATION
+from worker.cli.options import BOOTSTRAP, ESTIMATION, EXPERIMENT, READING, SCORING, SIMULATION
 
 _BY_POINTER = {
     pointer: flag
-    for request in (READING, ESTIMATION, SIMULATION, EXPERIMENT, SCORING)
+    for request in (READING, ESTIMATION, SIMULATION, EXPERIMENT, SCORING, BOOTSTRAP)
     for pointer, flag in request.flags.items()
 }
 # A choice among kinds is named by what it chooses, as in `model`.

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from service.datasets.options import ReadOptions
+from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -72,6 +73,12 @@ SCORING = RequestOptions(
     {"": ScoringSpec},
     panels={},
     places={"/job_id": "JOB", "/ground_truth": "--truth", "/tag": "--tag"},
+)
+BOOTSTRAP = RequestOptions(
+    {"": BootstrapSpec},
+    panels={"": "What is drawn"},
+    flags={"/n_resamples": "--resamples"},
+    places={"/job_id": "JOB", "/tag": "--tag"},
 )
 
 

@@ -42,6 +42,8 @@ def print_result(
             _print_mixture(console, document)
         case "experiment":
             _print_experiment(console, document)
+        case "bootstrap":
+            _print_bootstrap(console, document)
         case _:
             console.print(document["label"], markup=False, highlight=False)
 
@@ -90,6 +92,47 @@ def _print_experiment(console: Console, document: JsonObject) -> None:
         console.print(listing(table["columns"], rows))
         if left := len(table["rows"]) - len(rows):
             console.print(f"… and {left} more in tables/{table['name']}.csv", highlight=False)
+    _print_parts(console, document)
+
+
+def _print_bootstrap(console: Console, document: JsonObject) -> None:
+    edges = document["edges"]
+    rows = [
+        (
+            edge["source"],
+            edge["target"],
+            "yes" if edge["selected"] else "no",
+            _number(edge["inclusion"]),
+            *map(_number, (spread[field] for field in ("mean", "lower", "upper"))),
+        )
+        for edge in edges[:_MOST_ROWS]
+        for spread in (edge["debiased"] if edge["debiased"]["n"] else edge["partial_correlation"],)
+    ]
+    console.print(
+        listing(("variable", "variable", "selected", "inclusion", "mean", "lower", "upper"), rows)
+    )
+    if left := len(edges) - len(rows):
+        console.print(f"… and {left} more in bootstrap.csv", highlight=False)
+    failed = "".join(
+        f"\n{count} failed: {cause}" for cause, count in document["resample_failures"].items()
+    )
+    console.print(
+        f"{document['n_ok']} of {counted(document['n_requested'], 'resample')} have a network."
+        f"{failed}\nRanking: correlation with the estimation's "
+        f"{_number(document['rank_correlation'])}; {_number(document['top_kept'])} of the "
+        f"{document['n_selected']} strongest pairs kept. Strength of variables: correlation "
+        f"{_number(document['strength_rank_correlation'])}.",
+        markup=False,
+        highlight=False,
+    )
+    _print_parts(console, document)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _print_parts(console: Console, document: JsonObject) -> None:
     console.print(
         f"{document['n_succeeded']} of {counted(document['n_parts'], 'part')} succeeded, on "
         f"{counted(document['n_workers'], 'worker process', 'worker processes')}, in "

@@ -1,4 +1,4 @@
-"""`vnce submit`, `simulate` and `score`: jobs for a running service."""
+"""`vnce submit`, `simulate`, `score` and `bootstrap`: jobs for a running service."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from worker.cli.connection import connect
 from worker.cli.exit_codes import ExitCode
 from worker.cli.jobs import wait_for
 from worker.cli.options import (
+    BOOTSTRAP,
     DEFAULT_URL,
     ESTIMATION,
     SCORING,
@@ -83,6 +84,19 @@ def score(
     body = SCORING.document({}) | {"job_id": job}
     if truth is not None:
         body["ground_truth"] = read_truth_file(truth)
+    raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
+
+
+@with_options(BOOTSTRAP)
+def bootstrap(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="An estimation that has succeeded.")],
+    wait: Wait = False,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    **given: Any,
+) -> None:
+    """Fit an estimated network again to resamples of its rows: how sure each edge is."""
+    body = BOOTSTRAP.document(given) | {"job_id": job}
     raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
 
 

@@ -13,6 +13,7 @@ from service.db.database import Database
 from service.http.problems import ProblemError, problem_document
 from service.jobs import checkpoints
 from service.jobs.leases import Claim
+from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -21,6 +22,8 @@ from service.jobs.specs.simulation import SimulationSpec
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
+from worker.artefacts.bootstrap_files import RESAMPLES
+from worker.jobs import bootstrap
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.experiments import ROWS, put_together, run_part, split
 from worker.jobs.failures import JobFailedError
@@ -63,6 +66,15 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
                 return partial(put_together, spec, load_parts(session, claim.job_id, ROWS))
             case ExperimentPartSpec() as spec:
                 return partial(run_part, spec, _load_checkpoint(session, claim))
+            case BootstrapSpec() as spec:
+                if not claim.is_split:
+                    return partial(bootstrap.split, spec)
+                whole = bootstrap.load_estimated(session, spec.job_id)
+                resamples = load_parts(session, claim.job_id, RESAMPLES)
+                return partial(bootstrap.put_together, spec, whole, resamples)
+            case BootstrapPartSpec() as spec:
+                checkpoint = _load_checkpoint(session, claim)
+                return partial(bootstrap.run_part, bootstrap.load_part(session, spec, checkpoint))
             case _ as unknown:
                 assert_never(unknown)
 

@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, Tag, TypeAdapter
 from typing_extensions import TypeAliasType
 
 from service.jobs.specs.base import STORED
+from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -40,11 +41,17 @@ AnyEstimationSpec = TypeAliasType(
     ],
 )
 JobCreate = Annotated[
-    AnyEstimationSpec | SimulationSpec | ExperimentSpec | ScoringSpec,
+    AnyEstimationSpec | SimulationSpec | ExperimentSpec | ScoringSpec | BootstrapSpec,
     Field(discriminator="kind"),
 ]
 JobSpec = Annotated[
-    AnyEstimationSpec | SimulationSpec | ExperimentSpec | ExperimentPartSpec | ScoringSpec,
+    AnyEstimationSpec
+    | SimulationSpec
+    | ExperimentSpec
+    | ExperimentPartSpec
+    | ScoringSpec
+    | BootstrapSpec
+    | BootstrapPartSpec,
     Field(discriminator="kind"),
 ]
 

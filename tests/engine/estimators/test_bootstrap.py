@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from tests.engine.saves import fit_and_saves
 from vnce_engine import GaussianEM, TruncatedGaussianVNCE, bootstrap
 from vnce_engine.estimators.bootstrap import fit_resamples
-from vnce_engine.inference.resamples import Failure, Resample
+from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import FitCancelledError
@@ -126,7 +126,7 @@ def test_a_fit_out_of_iterations_counts_only_where_that_of_the_whole_table_was(
     fitted = TruncatedGaussianVNCE(linear="zero", penalty=1.0, max_iter=1).fit(X)
     assert not fitted.converged_
     [outcome] = outcomes_of(fitted, X, [0])
-    assert isinstance(outcome, Resample)
+    assert isinstance(outcome, Network)
     patient = TruncatedGaussianVNCE(linear="zero", penalty=1.0).fit(X)
     hasty = patient.set_params(max_iter=1)
     assert outcomes_of(hasty, X, [0]) == [Failure("max_iterations")]

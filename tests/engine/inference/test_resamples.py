@@ -1,23 +1,23 @@
 """What is summed up over resamples, against sums by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from vnce_engine.inference.resamples import Bootstrap, Failure, Resample, Spread, summarise
+from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
 
 # Three columns: pairs (0, 1), (0, 2), (1, 2).
-INTERACTION = np.array([[1.0, 0.5, -0.3], [0.5, 1.0, 0.1], [-0.3, 0.1, 1.0]])
-SELECTED = np.array([[False, True, True], [True, False, False], [True, False, False]])
+WHOLE = Network(np.array([0.5, -0.3, 0.1]), np.full(3, np.nan), np.array([1.0, 1.0, 0.0]))
 
 
-def resample(values: Any, selected: Any = (1, 0, 0), debiased: Any = (np.nan,) * 3) -> Resample:
-    return Resample(*(np.array(part, dtype=float) for part in (values, debiased, selected)))
+def resample(values: Any, selected: Any = (1, 0, 0), debiased: Any = (np.nan,) * 3) -> Network:
+    return Network(*(np.array(part, dtype=float) for part in (values, debiased, selected)))
 
 
-def of(*outcomes: Resample | Failure) -> Bootstrap:
-    return summarise(outcomes, INTERACTION, SELECTED, len(outcomes))
+def of(*outcomes: Network | Failure) -> Bootstrap:
+    return summarise(outcomes, WHOLE, 3, len(outcomes))
 
 
 def test_a_spread_is_that_of_the_numbers_there_are() -> None:
@@ -61,11 +61,24 @@ def test_rankings_are_compared_with_that_of_the_whole_table() -> None:
     assert of(same, reversed_).top_kept == pytest.approx((1.0 + 0.5) / 2)
 
 
-def test_a_columns_strength_is_the_sum_of_the_sizes_of_its_pairs() -> None:
-    found = of(resample((0.6, -0.4, 0.2)), resample((0.4, 0.2, 0.0)))
-    np.testing.assert_allclose(found.strength.mean, [(1.0 + 0.6) / 2, (0.8 + 0.4) / 2, 0.4])
-    # The whole table's are .8, .6, .4: the order of both.
-    assert found.strength_rank_correlation == pytest.approx(1.0)
+def test_a_columns_strength_is_the_sum_of_the_sizes_of_its_selected_pairs() -> None:
+    found = of(
+        resample((0.6, -0.4, 0.2), (1, 1, 0)),
+        resample((0.4, 0.2, 0.3), (1, 0, 1)),
+    )
+    np.testing.assert_allclose(found.strength.mean, [(1.0 + 0.4) / 2, (0.6 + 0.7) / 2, 0.35])
+    # The whole table's are .8, .5, .3: of the first the order, of the second 2, 3, 1 for 3, 2, 1.
+    assert found.strength_rank_correlation == pytest.approx((1.0 + 0.5) / 2)
+
+
+def test_sizes_are_without_the_penaltys_bias_where_that_is_known() -> None:
+    one = resample((0.2, -0.1, 0.0), (1, 1, 0), debiased=(0.3, -0.5, 0.1))
+    found = of(one, one)
+    np.testing.assert_allclose(found.strength.mean, [0.8, 0.3, 0.5])
+    # Of the whole table the first pair comes before the second, and here after it.
+    assert found.rank_correlation == pytest.approx(0.5)
+    np.testing.assert_allclose(found.partial_correlation.mean, [0.2, -0.1, 0.0])
+    np.testing.assert_allclose(found.debiased.mean, [0.3, -0.5, 0.1])
 
 
 def test_failures_are_counted_by_cause_and_too_many_leave_no_figures() -> None:
@@ -86,6 +99,6 @@ def test_failures_are_counted_by_cause_and_too_many_leave_no_figures() -> None:
 
 
 def test_where_nothing_is_selected_or_all_is_equal_there_is_no_ranking() -> None:
-    none = summarise([resample((0.1, 0.2, 0.3))] * 2, INTERACTION, SELECTED & False, 2)
+    none = summarise([resample((0.1, 0.2, 0.3))] * 2, replace(WHOLE, selected=np.zeros(3)), 3, 2)
     assert none.top_kept is None
     assert of(resample((0.0,) * 3), resample((0.0,) * 3)).rank_correlation is None

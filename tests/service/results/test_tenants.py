@@ -102,6 +102,7 @@ def test_a_job_on_another_tenants_things_is_refused(
     for body in (
         {"kind": "estimation", "dataset_id": ids["dataset_id"]},
         {"kind": "scoring", "job_id": ids["job_id"]},
+        {"kind": "bootstrap", "job_id": ids["job_id"]},
     ):
         assert client.post(path, json=body, headers=other).status_code == 404
         assert client.post(path, json=body, headers=owner).status_code in (200, 202)

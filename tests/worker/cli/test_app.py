@@ -10,7 +10,18 @@ from typer.testing import Result
 from worker.cli.options import ESTIMATION, estimation_request
 
 Vnce = Callable[..., Result]
-COMMANDS = ["demo", "fit", "serve", "reproduce", "submit", "simulate", "score", "wait", "get"]
+COMMANDS = [
+    "demo",
+    "fit",
+    "serve",
+    "reproduce",
+    "submit",
+    "simulate",
+    "score",
+    "bootstrap",
+    "wait",
+    "get",
+]
 COMMANDS += ["jobs", "cancel", "status"]
 KEY_COMMANDS = ["create", "list", "revoke"]
 DATASET_COMMANDS = ["upload", "list", "show", "delete", "truth"]

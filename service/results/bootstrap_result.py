@@ -1,0 +1,106 @@
+"""What a finished bootstrap says, and what each of its parts does."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from service.jobs.vocabulary import LinearChoice, PenaltyKind
+from service.results.parts_result import PartResult, SplitResult
+from service.results.schemas import ResultModel, VersionsRead
+
+
+class SpreadRead(ResultModel):
+    """How a number varies over resamples; null where fewer than half of them have it."""
+
+    mean: float | None = Field(description="Mean.")
+    standard_deviation: float | None = Field(ge=0, description="Standard deviation.")
+    lower: float | None = Field(description="Lower end of the 95 % percentile interval.")
+    upper: float | None = Field(description="Upper end of the 95 % percentile interval.")
+    n: int = Field(ge=0, description="Resamples that have it.")
+
+
+class BootstrapEdgeRead(ResultModel):
+    """A pair of variables over resamples."""
+
+    source: str = Field(description="The variable that comes first in the table.")
+    target: str = Field(description="The other one.")
+    selected: bool = Field(description="Whether the estimation has it selected.")
+    inclusion: float | None = Field(
+        ge=0,
+        le=1,
+        description="Share of the resamples with partial correlations that have it selected.",
+    )
+    partial_correlation: SpreadRead = Field(
+        description="As it is estimated, drawn in by the penalty: where estimates fall, and no "
+        "interval for the true value."
+    )
+    debiased: SpreadRead = Field(
+        description="Without the penalty's bias: an interval for the true value. Of `vnce`, and "
+        "`nce` where no cell was filled; `n` is 0 of others."
+    )
+
+
+class BootstrapVariableRead(ResultModel):
+    """A variable over resamples."""
+
+    name: str = Field(description="Its name.")
+    strength: SpreadRead = Field(
+        description="Strength centrality: the sum of the sizes of its selected pairs' partial "
+        "correlations, without bias where that is known."
+    )
+
+
+class HeldChoicesRead(ResultModel):
+    """What the estimation chose and no resample chooses again; shares depend on it."""
+
+    linear: LinearChoice = Field(description="The linear term, `free` or `zero`.")
+    penalty_kind: PenaltyKind | None = Field(description="Shape of the penalty.")
+    penalty: float | None = Field(description="Its strength; null without one.")
+    relaxation: float | None = Field(description="Of the penalty `adaptive`.")
+
+
+class BootstrapResult(SplitResult):
+    """The document of one bootstrap."""
+
+    kind: Literal["bootstrap"] = Field(description="The job's kind.")
+    bootstrapped_job_id: str = Field(description="The estimation.")
+    n_requested: int = Field(ge=2, description="Resamples asked for.")
+    n_ok: int = Field(ge=0, description="Resamples that have a network.")
+    n_failed: int = Field(ge=0, description="Resamples that have none.")
+    resample_failures: dict[str, int] = Field(
+        description="How many have none, by cause: how the fit ended, why it refused the table, or "
+        "`part-failed` of those of parts without a result."
+    )
+    reason: str | None = Field(
+        description="Why no shares and intervals are given; null where they are."
+    )
+    held: HeldChoicesRead = Field(description="What is the same in all resamples.")
+    rank_correlation: float | None = Field(
+        ge=-1,
+        le=1,
+        description="Spearman's correlation of the sizes of all partial correlations, without bias "
+        "where that is known, with the estimation's, mean over resamples.",
+    )
+    n_selected: int = Field(ge=0, description="Pairs that the estimation has selected.")
+    top_kept: float | None = Field(
+        ge=0,
+        le=1,
+        description="Share of as many strongest pairs that are among the strongest in a resample "
+        "too, mean; null where none was selected.",
+    )
+    strength_rank_correlation: float | None = Field(
+        ge=-1, le=1, description="As `rank_correlation`, of the variables' strengths."
+    )
+    edges: list[BootstrapEdgeRead] = Field(
+        description="All pairs, the estimation's largest |scaled interaction| first."
+    )
+    variables: list[BootstrapVariableRead] = Field(description="All variables, in their order.")
+    seed: int = Field(ge=0, description="Seed of every random draw.")
+    versions: VersionsRead = Field(description="What computed it.")
+
+
+class BootstrapPartResult(PartResult):
+    """The document of some of a bootstrap's resamples; they are the file `resamples.parquet`."""
+
+    kind: Literal["bootstrap-part"] = Field(description="The job's kind.")
+    n_failed: int = Field(ge=0, description="Resamples of the part that have no network.")

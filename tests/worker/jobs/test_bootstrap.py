@@ -1,0 +1,159 @@
+"""Resamples of an estimation, split into parts and put together."""
+
+import csv
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.jobs.specs.bootstrap import BootstrapSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.results.parts_result import PartFailureRead, PartResult
+from service.results.schemas import EstimationResult
+from tests.service.results.conftest import document
+from vnce_engine.inference.resamples import Failure, Network
+from vnce_engine.runtime.reports import FitStep
+from worker.artefacts.bootstrap_files import read_resamples, resamples_artefact
+from worker.jobs.bootstrap import Estimated, put_together, split
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.parts import FinishedParts
+from worker.jobs.versions import versions
+
+NAMES = ["a", "b", "c"]
+# a - c is the strongest, a - b next, b - c is nothing.
+PRECISION = [[1.0, -0.3, 0.5], [-0.3, 1.0, 0.0], [0.5, 0.0, 1.0]]
+NAN = float("nan")
+
+
+def estimated(**penalty: Any) -> Estimated:
+    result = document()
+    result["penalty"] |= penalty
+    return Estimated(
+        spec=EstimationSpec(dataset_id="dataset_1", variables=NAMES),
+        result=EstimationResult.model_validate({**result, "names": NAMES, "precision": PRECISION}),
+        network=Network(np.array([0.3, -0.5, 0.0]), np.full(3, NAN), np.array([0.0, 1.0, 0.0])),
+    )
+
+
+def go_on(_: FitStep) -> bool:
+    return False
+
+
+def resample(*correlation: float, debiased: tuple[float, ...] = (NAN,) * 3) -> Network:
+    selected = [float(abs(value) > 0.4) for value in correlation]
+    return Network(np.array(correlation), np.array(debiased), np.array(selected))
+
+
+def parts(*of_each: list[Network | Failure], num_failed: int = 0) -> FinishedParts:
+    contents = [resamples_artefact(outcomes).content for outcomes in of_each]
+    result = PartResult(label="some", seconds=2.0, worker="here:1", versions=versions())
+    failure = PartFailureRead(job_id="job_2", label="others", error=None)
+    return FinishedParts(
+        len(contents) + num_failed, contents, [result] * len(contents), [failure] * num_failed
+    )
+
+
+def put(n_resamples: int, finished: FinishedParts) -> tuple[Any, dict[str, bytes]]:
+    spec = BootstrapSpec(job_id="job_1", n_resamples=n_resamples, seed=5)
+    outcome = put_together(spec, estimated(), finished, go_on)
+    return outcome.document, {file.name: file.content for file in outcome.artefacts}
+
+
+def test_every_resample_is_of_one_part() -> None:
+    specs = split(BootstrapSpec(job_id="job_1", n_resamples=25, seed=5), go_on).parts
+    numbers = [n for spec in specs for n in range(spec.first, spec.first + spec.n_resamples)]
+    assert numbers == list(range(25))
+    assert [spec.part for spec in specs] == [0, 1, 2]
+    assert {(spec.job_id, spec.seed) for spec in specs} == {("job_1", 5)}
+
+
+def test_resamples_are_read_as_they_were_written() -> None:
+    written = [resample(0.1, NAN, -0.3, debiased=(0.2, 0.1, NAN)), Failure("refused: too few")]
+    one, failure = read_resamples(resamples_artefact(written).content)
+    assert isinstance(one, Network)
+    np.testing.assert_array_equal(one.partial_correlation, [0.1, NAN, -0.3])
+    np.testing.assert_array_equal(one.debiased, [0.2, 0.1, NAN])
+    np.testing.assert_array_equal(one.selected, [0.0, 0.0, 0.0])
+    assert failure == written[1]
+
+
+def test_pairs_come_strongest_first_each_with_its_own_numbers() -> None:
+    # Pairs in the order a - b, a - c, b - c.
+    first = resample(0.3, -0.5, 0.0, debiased=(0.4, -0.6, 0.1))
+    second = resample(0.2, -0.3, 0.1, debiased=(0.3, -0.4, 0.3))
+    found, files = put(2, parts([first], [second]))
+    assert [(e.source, e.target, e.selected) for e in found.edges] == [
+        ("a", "c", True),
+        ("a", "b", False),
+        ("b", "c", False),
+    ]
+    strongest = found.edges[0]
+    assert strongest.inclusion == 0.5
+    assert strongest.partial_correlation.mean == pytest.approx(-0.4)
+    assert strongest.debiased.mean == pytest.approx(-0.5)
+    assert strongest.debiased.standard_deviation == pytest.approx(0.2 / np.sqrt(2))
+    assert [variable.name for variable in found.variables] == NAMES
+    assert found.variables[0].strength.mean == pytest.approx(0.6 / 2)
+    assert (found.n_parts, found.n_workers, found.part_seconds, found.seed) == (2, 1, 4.0, 5)
+    assert (found.n_selected, found.top_kept) == (1, 1.0)
+    lines = list(csv.DictReader(io.StringIO(files["bootstrap.csv"].decode())))
+    assert [(line["source"], line["target"]) for line in lines] == [
+        ("a", "c"),
+        ("a", "b"),
+        ("b", "c"),
+    ]
+    assert set(files) == {
+        "bootstrap.csv",
+        "bootstrap.parquet",
+        "figures/bootstrap.svg",
+        "figures/bootstrap.png",
+    }
+
+
+def test_what_is_not_known_is_null_and_the_picture_does_without() -> None:
+    found, files = put(3, parts([resample(0.3, -0.5, 0.0), resample(0.2, -0.4, 0.1)], num_failed=1))
+    assert found.resample_failures == {"part-failed": 1}
+    assert (found.n_ok, found.n_failed, found.n_succeeded, found.n_parts) == (2, 1, 1, 2)
+    assert found.reason is None
+    spread = found.edges[0].debiased
+    assert spread.model_dump() == {
+        "mean": None,
+        "standard_deviation": None,
+        "lower": None,
+        "upper": None,
+        "n": 0,
+    }
+    line = next(csv.DictReader(io.StringIO(files["bootstrap.csv"].decode())))
+    assert (line["debiased_mean"], line["debiased_n"]) == ("", "0")
+    assert b"as estimated" in files["figures/bootstrap.svg"]
+    assert b"without the penalty" not in files["figures/bootstrap.svg"]
+
+
+def test_where_most_have_failed_no_figures_are_given() -> None:
+    failed = [Failure("max_iterations"), Failure("max_iterations")]
+    found, _ = put(3, parts([resample(0.3, -0.5, 0.0), *failed]))
+    assert found.resample_failures == {"max_iterations": 2}
+    assert "1 of 3 resamples have a network" in found.reason
+    assert {edge.inclusion for edge in found.edges} == {None}
+    assert found.rank_correlation is None
+
+
+def test_without_any_part_the_job_fails() -> None:
+    with pytest.raises(JobFailedError, match="None of 2 parts has a result"):
+        put(3, parts(num_failed=2))
+
+
+def test_a_cancelled_bootstrap_is_not_put_together() -> None:
+    spec = BootstrapSpec(job_id="job_1", n_resamples=2, seed=5)
+    with pytest.raises(FitCancelledError):
+        put_together(spec, estimated(), parts([resample(0.1, 0.2, 0.3)]), lambda _: True)
+
+
+def test_choices_are_those_of_the_results_document() -> None:
+    choices = estimated(strength=0.37, fitted_kind="adaptive", relaxation=0.25).choices
+    assert (choices.penalty, choices.penalty_kind, choices.relaxation) == (0.37, "adaptive", 0.25)
+    assert (choices.linear, choices.graph_strength, choices.converged) == ("zero", None, True)
+    step = {"kind": "l1", "strength": 0.2, "criterion": 1.0, "standard_error": None, "n_edges": 2}
+    path = [{**step, "chosen": False}, {**step, "strength": 0.1, "chosen": True}]
+    assert estimated(strength=None, fitted_kind=None, path=path).choices.graph_strength == 0.1

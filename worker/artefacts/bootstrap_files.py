@@ -1,0 +1,103 @@
+"""Files of a bootstrap: a line each pair as CSV and Parquet, and a picture; resamples of a part."""
+
+from collections.abc import Sequence
+from functools import partial
+from io import BytesIO
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from service.results.bootstrap_result import BootstrapEdgeRead, SpreadRead
+from service.results.formats import MediaType
+from service.results.outcome import Artefact
+from vnce_engine.inference.resamples import Failure, Network
+from worker.artefacts.exports.csv_text import csv_bytes
+from worker.artefacts.figures.bootstrap import draw_bootstrap
+from worker.artefacts.figures.drawing import render
+
+RESAMPLES = "resamples.parquet"
+
+_NUMBERS = pa.list_(pa.float64())
+# A row each resample: why it has no network, or of all pairs what it has, null where not known.
+_SCHEMA = pa.schema(
+    [
+        ("failure", pa.string()),
+        ("partial_correlation", _NUMBERS),
+        ("debiased", _NUMBERS),
+        ("selected", _NUMBERS),
+    ]
+)
+_OF_PAIRS = _SCHEMA.names[1:]
+
+
+def resamples_artefact(outcomes: Sequence[Network | Failure]) -> Artefact:
+    """Return the resamples of a part, for the job that puts them together."""
+    rows = [
+        {"failure": one.cause}
+        if isinstance(one, Failure)
+        else {name: pa.array(getattr(one, name), from_pandas=True) for name in _OF_PAIRS}
+        for one in outcomes
+    ]
+    return Artefact(
+        RESAMPLES, MediaType.PARQUET, _parquet(pa.Table.from_pylist(rows, schema=_SCHEMA))
+    )
+
+
+def read_resamples(content: bytes) -> list[Network | Failure]:
+    """Return the resamples of a part again."""
+    table = parquet.read_table(BytesIO(content), schema=_SCHEMA)
+    return [
+        Network(*(np.array(row[name], dtype=np.float64) for name in _OF_PAIRS))
+        if row["failure"] is None
+        else Failure(row["failure"])
+        for row in table.to_pylist()
+    ]
+
+
+def bootstrap_artefacts(edges: Sequence[BootstrapEdgeRead], title: str) -> list[Artefact]:
+    """Return `bootstrap`.csv and .parquet, a line each pair, and the picture as SVG and PNG."""
+    lines = [_line(edge) for edge in edges]
+    schema = pa.schema([(name, _type(name)) for name in lines[0]])
+    table = pa.Table.from_pylist(lines, schema=schema)
+    content = csv_bytes(schema.names, ([*line.values()] for line in lines))
+    draw = partial(draw_bootstrap, edges=edges, title=title)
+    return [
+        Artefact("bootstrap.csv", MediaType.CSV, content),
+        Artefact("bootstrap.parquet", MediaType.PARQUET, _parquet(table)),
+        Artefact("figures/bootstrap.svg", MediaType.SVG, render(draw)),
+        Artefact("figures/bootstrap.png", MediaType.PNG, render(draw, "png")),
+    ]
+
+
+def _line(edge: BootstrapEdgeRead) -> dict[str, str | float | bool | None]:
+    return {
+        "source": edge.source,
+        "target": edge.target,
+        "selected": edge.selected,
+        "inclusion": edge.inclusion,
+        **_fields("partial_correlation", edge.partial_correlation),
+        **_fields("debiased", edge.debiased),
+    }
+
+
+def _fields(name: str, spread: SpreadRead) -> dict[str, float | None]:
+    return {f"{name}_{field}": value for field, value in spread.model_dump().items()}
+
+
+def _type(column: str) -> pa.DataType:
+    match column.rpartition("_")[2]:
+        case "source" | "target":
+            return pa.string()
+        case "selected":
+            return pa.bool_()
+        case "n":
+            return pa.int64()
+        case _:
+            return pa.float64()
+
+
+def _parquet(table: pa.Table) -> bytes:
+    content = BytesIO()
+    parquet.write_table(table, content)
+    return content.getvalue()

@@ -1,0 +1,248 @@
+"""Bootstraps as jobs: resamples of an estimation's rows, some a part, put together."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from service.datasets import repository as datasets
+from service.http.problems import ProblemError, problem_document
+from service.jobs import result_access as access
+from service.jobs.job_parts import PARTS_SHARE
+from service.jobs.result_records import EdgeRecord
+from service.jobs.specs import spec_of
+from service.jobs.specs.base import planned
+from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.results.bootstrap_result import (
+    BootstrapEdgeRead,
+    BootstrapPartResult,
+    BootstrapResult,
+    BootstrapVariableRead,
+    HeldChoicesRead,
+    SpreadRead,
+)
+from service.results.outcome import Outcome
+from service.results.schemas import EstimationResult
+from vnce_engine.estimators.base import seed_of
+from vnce_engine.estimators.bootstrap import fit_resamples
+from vnce_engine.estimators.choices import Choices
+from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
+from vnce_engine.runtime.checkpoint import Checkpoint
+from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
+from vnce_engine.runtime.reports import FitStep
+from worker.artefacts.bootstrap_files import (
+    bootstrap_artefacts,
+    read_resamples,
+    resamples_artefact,
+)
+from worker.artefacts.figures.drawing import label
+from worker.artefacts.fitted import to_array
+from worker.jobs.builders import build_estimator
+from worker.jobs.estimation import OnStep
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.network_document import finite
+from worker.jobs.parts import FinishedParts, Split, this_process
+from worker.jobs.resuming import resume_or_restart
+from worker.jobs.versions import versions
+
+# Of a part: of networks of twenty variables it takes about a quarter of a minute.
+_RESAMPLES = 10
+PART_FAILED = "part-failed"
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """The estimation that is bootstrapped."""
+
+    spec: EstimationSpec
+    result: EstimationResult
+    network: Network
+
+    @property
+    def choices(self) -> Choices:
+        """What it has chosen."""
+        penalty = self.result.penalty
+        path = [] if penalty is None else penalty.path
+        kind = None if penalty is None else penalty.fitted_kind
+        return Choices(
+            linear=self.result.linear.choice.value,
+            penalty=None if penalty is None else penalty.strength,
+            penalty_kind=None if kind is None else kind.value,
+            relaxation=None if penalty is None else penalty.relaxation,
+            graph_strength=next((step.strength for step in path if step.chosen), None),
+            converged=self.result.convergence.converged,
+        )
+
+
+@dataclass(frozen=True)
+class PartRequest:
+    """What a part is computed from."""
+
+    spec: BootstrapPartSpec
+    estimated: Estimated
+    table: FloatArray
+    checkpoint: Checkpoint | None
+
+
+def load_estimated(session: Session, job_id: str) -> Estimated:
+    """Return the estimation; raises `JobFailedError` if it has been deleted meanwhile."""
+    try:
+        job, result = access.estimation_of(session, job_id)
+    except ProblemError as gone:
+        raise JobFailedError(problem_document(gone.code, gone.detail)) from gone
+    spec = spec_of(job.spec)
+    assert isinstance(spec, EstimationSpec)  # its result is a network
+    edges = session.scalars(select(EdgeRecord).where(EdgeRecord.job_id == job_id)).all()
+    document = EstimationResult.model_validate({"kind": job.kind, **result.document})
+    return Estimated(spec, document, _network(document.names, edges))
+
+
+def load_part(
+    session: Session, spec: BootstrapPartSpec, checkpoint: Checkpoint | None
+) -> PartRequest:
+    """Return what a part needs; raises as `load_estimated`."""
+    estimated = load_estimated(session, spec.job_id)
+    stored = datasets.load_table(session, estimated.spec.dataset_id)
+    table = stored.table.select(planned(estimated.spec.variables))
+    return PartRequest(spec, estimated, to_array(table), checkpoint)
+
+
+def split(spec: BootstrapSpec, on_step: OnStep) -> Split:
+    """Return a job for every few resamples."""
+    firsts = range(0, spec.n_resamples, _RESAMPLES)
+    sizes = [min(_RESAMPLES, spec.n_resamples - first) for first in firsts]
+    return Split(
+        [
+            BootstrapPartSpec(
+                kind="bootstrap-part",
+                job_id=spec.job_id,
+                first=first,
+                n_resamples=size,
+                seed=planned(spec.seed),
+                part=part,
+                label=f"resamples {first + 1} to {first + size}",
+                tag=spec.tag,
+            )
+            for part, (first, size) in enumerate(zip(firsts, sizes, strict=True))
+        ]
+    )
+
+
+def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
+    """Fit some resamples; raises `FitCancelledError` if `on_step` asks to stop."""
+    spec, estimated = request.spec, request.estimated
+    started = time.process_time()
+    fit = partial(
+        fit_resamples,
+        build_estimator(estimated.spec),
+        estimated.choices,
+        request.table,
+        range(spec.first, spec.first + spec.n_resamples),
+        seed_of(planned(spec.seed)),
+        on_step,
+    )
+    try:
+        outcomes, _ = resume_or_restart(fit, request.checkpoint)
+    except EngineCancelledError as cancelled:
+        raise FitCancelledError from cancelled
+    return Outcome(
+        document=BootstrapPartResult(
+            kind="bootstrap-part",
+            label=spec.label,
+            n_failed=sum(isinstance(one, Failure) for one in outcomes),
+            seconds=time.process_time() - started,
+            worker=this_process(),
+            versions=versions(),
+        ),
+        edges=[],
+        artefacts=[resamples_artefact(outcomes)],
+    )
+
+
+def put_together(
+    spec: BootstrapSpec, estimated: Estimated, parts: FinishedParts, on_step: OnStep
+) -> Outcome:
+    """Sum up the resamples of all parts; those of failed parts have failed.
+
+    Raises `JobFailedError` if no part has a result, `FitCancelledError` if `on_step` asks to stop.
+    """
+    if on_step(FitStep("put together", PARTS_SHARE, iteration=0, objective=None)):
+        raise FitCancelledError
+    parts.require_some()
+    outcomes = [one for content in parts.contents for one in read_resamples(content)]
+    outcomes += [Failure(PART_FAILED)] * (spec.n_resamples - len(outcomes))
+    names, network = estimated.result.names, estimated.network
+    found = summarise(outcomes, network, len(names), spec.n_resamples)
+    edges = _edges(found, names, network)
+    title = f"{found.n_ok} resamples: {label(estimated.result.dataset.name)}"
+    return Outcome(
+        document=BootstrapResult(
+            kind="bootstrap",
+            bootstrapped_job_id=spec.job_id,
+            n_requested=found.n_requested,
+            n_ok=found.n_ok,
+            n_failed=found.n_requested - found.n_ok,
+            resample_failures=dict(found.failures),
+            reason=found.reason,
+            held=HeldChoicesRead.model_validate(estimated.choices, from_attributes=True),
+            rank_correlation=found.rank_correlation,
+            n_selected=int(network.selected.sum()),
+            top_kept=found.top_kept,
+            strength_rank_correlation=found.strength_rank_correlation,
+            edges=edges,
+            variables=[
+                BootstrapVariableRead(name=name, strength=_spread(found.strength, j))
+                for j, name in enumerate(names)
+            ],
+            seed=planned(spec.seed),
+            versions=versions(),
+            **parts.account(),
+        ),
+        edges=[],
+        artefacts=bootstrap_artefacts(edges, title),
+    )
+
+
+def _network(names: Sequence[str], edges: Sequence[EdgeRecord]) -> Network:
+    """Return the pairs of an estimation in the order of the engine's."""
+    places = {name: place for place, name in enumerate(names)}
+    ordered = sorted(edges, key=lambda edge: (places[edge.source], places[edge.target]))
+    return Network(
+        np.array([edge.scaled_interaction for edge in ordered]),
+        np.array([np.nan if edge.debiased is None else edge.debiased for edge in ordered]),
+        np.array([float(edge.selected) for edge in ordered]),
+    )
+
+
+def _edges(found: Bootstrap, names: Sequence[str], network: Network) -> list[BootstrapEdgeRead]:
+    """Return all pairs, the largest |scaled interaction| first."""
+    order = np.argsort(-np.abs(network.partial_correlation), kind="stable")
+    return [
+        BootstrapEdgeRead(
+            source=names[i],
+            target=names[j],
+            selected=bool(network.selected[k]),
+            inclusion=finite(float(found.inclusion[k])),
+            partial_correlation=_spread(found.partial_correlation, k),
+            debiased=_spread(found.debiased, k),
+        )
+        for k, (i, j) in ((int(k), found.pairs[k]) for k in order)
+    ]
+
+
+def _spread(spread: Spread, place: int) -> SpreadRead:
+    return SpreadRead(
+        mean=finite(float(spread.mean[place])),
+        standard_deviation=finite(float(spread.standard_deviation[place])),
+        lower=finite(float(spread.lower[place])),
+        upper=finite(float(spread.upper[place])),
+        n=int(spread.count[place]),
+    )
