@@ -18,19 +18,25 @@ TABLE_TYPES = {
     "npy": "application/x-npy",
     "parquet": "application/vnd.apache.parquet",
 }
+
+
+def figure_files(*names: str) -> set[str]:
+    """Return the files of figures."""
+    return {f"figures/{name}.{ending}" for name in names for ending in ("svg", "pdf", "png")}
+
+
 NETWORK_FILES = {
     "objective.csv",
     "variables.csv",
     *(f"{stem}.{ending}" for stem in TABLES for ending in TABLE_TYPES),
     *(f"graph.{ending}" for ending in GRAPH_TYPES),
-    *(f"figures/{name}.svg" for name in ("network", "heatmap", "objective")),
+    *figure_files("network", "heatmap", "objective"),
 }
 # Of a job that had a true graph besides.
-SCORED_FILES = {"figures/roc.svg", *(f"roc/{score}.json" for score in SCORES)}
+SCORED_FILES = {*figure_files("roc"), *(f"roc/{score}.json" for score in SCORES)}
 MIXTURE_FILES = {
     "responsibilities.csv",
     "responsibilities.parquet",
     "objective.csv",
-    "figures/objective.svg",
-    "figures/density.svg",
+    *figure_files("objective", "density"),
 }

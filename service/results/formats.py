@@ -15,4 +15,5 @@ class MediaType(StrEnum):
     GML = "text/x-gml"
     DOT = "text/vnd.graphviz"
     SVG = "image/svg+xml"
+    PDF = "application/pdf"
     PNG = "image/png"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.result_files import NETWORK_FILES, SCORED_FILES
+from tests.result_files import NETWORK_FILES, SCORED_FILES, figure_files
 from worker.cli import app
 from worker.embedded.running import RunningService
 
@@ -26,7 +26,7 @@ DEMO_FILES = {
     "result.json",
     *NETWORK_FILES,
     *SCORED_FILES,
-    "figures/comparison.svg",
+    *figure_files("comparison"),
     "table.csv",
 }
 

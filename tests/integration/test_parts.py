@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import FINAL, Api
+from tests.result_files import figure_files
 from tests.waiting import wait_for
 from worker.embedded.running import RunningService
 
@@ -69,8 +70,7 @@ def test_two_workers_each_do_part_of_an_experiment_and_its_result_is_one(
     # A header, and a line for each true value, sample size and estimator.
     assert len(data_of(api, job_id).splitlines()) == 1 + 60 * 2 * 3
     assert {file["name"] for file in result["files"]} >= {
-        "figures/mixture-population.svg",
-        "figures/mixture-population.png",
+        *figure_files("mixture-population"),
         "tables/errors.csv",
     }
 

@@ -1,14 +1,12 @@
-"""The picture of an experiment, as SVG and PNG."""
+"""The picture of an experiment."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from matplotlib.figure import Figure
 
-from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from vnce_engine.experiments.experiment import Row, SummaryTable
-from worker.artefacts.figures.drawing import render
+from worker.artefacts.figures.drawing import figure_artefacts
 from worker.artefacts.figures.experiments import (
     coverage,
     graph_recovery,
@@ -32,14 +30,4 @@ def draw_experiment(
     name: str, rows: Sequence[Row], tables: Sequence[SummaryTable]
 ) -> list[Artefact]:
     """Return the picture of the experiment of that name."""
-    draw = partial(_draw, DRAWINGS[name], rows, tables)
-    return [
-        Artefact(f"figures/{name}.svg", MediaType.SVG, render(draw)),
-        Artefact(f"figures/{name}.png", MediaType.PNG, render(draw, "png")),
-    ]
-
-
-def _draw(
-    drawing: Draw, rows: Sequence[Row], tables: Sequence[SummaryTable], figure: Figure
-) -> None:
-    drawing(figure, rows, tables)
+    return figure_artefacts(name, lambda figure: DRAWINGS[name](figure, rows, tables))

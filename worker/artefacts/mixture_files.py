@@ -4,6 +4,7 @@ from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pyarrow import parquet
 
@@ -14,9 +15,9 @@ from service.results.outcome import Artefact
 from vnce_engine.experiments.mixture.fit import MixtureFit
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.exports.objective import objective_artefact
-from worker.artefacts.figures.drawing import label
-from worker.artefacts.figures.mixture import mixture_svg
-from worker.artefacts.figures.objective import objective_svg
+from worker.artefacts.figures.drawing import figure_artefacts, label
+from worker.artefacts.figures.mixture import draw_mixture
+from worker.artefacts.figures.objective import draw_objective
 
 FloatArray = NDArray[np.float64]
 
@@ -35,13 +36,19 @@ def mixture_artefacts(
     [name] = planned(spec.variables)
     about = f"{label(dataset_name)}, {spec.estimator.kind.upper()}"
     ending = f"{fit.status} after {len(fit.objective_path)} iterations"
-    objective = objective_svg(fit.objective_path, f"Objective: {about}", ending)
-    density = mixture_svg(x, fit.theta, spec.model.sigma_1, fit.known_weight, name, about)
+
+    def objective(figure: Figure) -> None:
+        draw_objective(figure, fit.objective_path, f"Objective: {about}", ending)
+
+    def density(figure: Figure) -> None:
+        weight, sigma_1 = fit.known_weight, spec.model.sigma_1
+        draw_mixture(figure, x, fit.theta, sigma_1, weight, name, about)
+
     return [
         *responsibility_artefacts(rows, x, fit.responsibilities),
         objective_artefact(fit.objective_path),
-        Artefact("figures/objective.svg", MediaType.SVG, objective),
-        Artefact("figures/density.svg", MediaType.SVG, density),
+        *figure_artefacts("objective", objective),
+        *figure_artefacts("density", density),
     ]
 
 

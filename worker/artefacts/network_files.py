@@ -1,12 +1,12 @@
 """All files that a finished estimation leaves."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
 from service.jobs.specs.base import planned
 from service.jobs.specs.contrastive import ContrastiveSpec
-from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.vocabulary import EdgeRule
 from vnce_engine.estimators.base import NetworkEstimator
@@ -18,11 +18,11 @@ from worker.artefacts.exports.tables import (
     matrix_artefacts,
     partial_correlation_artefacts,
 )
-from worker.artefacts.figures.drawing import label
-from worker.artefacts.figures.heatmap import heatmap_svg
-from worker.artefacts.figures.network import network_svg
-from worker.artefacts.figures.objective import objective_svg
-from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
+from worker.artefacts.figures.drawing import figure_artefacts, label
+from worker.artefacts.figures.heatmap import draw_heatmap
+from worker.artefacts.figures.network import draw_network
+from worker.artefacts.figures.objective import draw_objective
+from worker.artefacts.figures.roc import SCORE_LABELS, draw_roc
 from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.variables import variables_artefact
 
@@ -55,28 +55,28 @@ def _variables(fitted: FittedNetwork) -> Iterable[Artefact]:
 def _objective(fitted: FittedNetwork) -> Iterable[Artefact]:
     estimator = fitted.estimator
     yield objective_artefact(estimator.objective_path_, estimator.noise_starts_)
-    yield _picture(
-        "objective",
-        objective_svg(
-            estimator.objective_path_,
-            f"Objective: {_about(fitted)}",
-            _about_objective(estimator),
-            estimator.objective_name_,
-            estimator.noise_starts_,
-        ),
+    draw = partial(
+        draw_objective,
+        objective=estimator.objective_path_,
+        title=f"Objective: {_about(fitted)}",
+        subtitle=_about_objective(estimator),
+        name=estimator.objective_name_,
+        starts=estimator.noise_starts_,
     )
+    yield from figure_artefacts("objective", draw)
 
 
 def _network_figure(fitted: FittedNetwork) -> Iterable[Artefact]:
-    svg = network_svg(
-        _names(fitted),
-        fitted.edges,
+    draw = partial(
+        draw_network,
+        names=_names(fitted),
+        edges=fitted.edges,
         rule=_rule(fitted),
         truth=fitted.truth,
         title=f"Network: {_about(fitted)}",
         reason=fitted.reason,
     )
-    yield _picture("network", svg)
+    yield from figure_artefacts("network", draw)
 
 
 def _rule(fitted: FittedNetwork) -> str:
@@ -90,13 +90,14 @@ def _rule(fitted: FittedNetwork) -> str:
 
 def _heatmap(fitted: FittedNetwork) -> Iterable[Artefact]:
     measure = "partial correlation" if fitted.reason is None else "scaled interaction"
-    svg = heatmap_svg(
-        _names(fitted),
-        fitted.estimator.scaled_interaction_,
+    draw = partial(
+        draw_heatmap,
+        names=_names(fitted),
+        interaction=fitted.estimator.scaled_interaction_,
         title=f"{measure.capitalize()}s: {_about(fitted)}",
         measure=measure,
     )
-    yield _picture("heatmap", svg)
+    yield from figure_artefacts("heatmap", draw)
 
 
 def _roc(fitted: FittedNetwork) -> Iterable[Artefact]:
@@ -104,7 +105,8 @@ def _roc(fitted: FittedNetwork) -> Iterable[Artefact]:
     if fitted.roc_curves is not None:
         yield from roc_artefacts(fitted.roc_curves)
         curves = {SCORE_LABELS[score]: curve for score, curve in fitted.roc_curves.items()}
-        yield _picture("roc", roc_svg(curves, f"Edge recovery: {_about(fitted)}"))
+        draw = partial(draw_roc, curves=curves, title=f"Edge recovery: {_about(fitted)}")
+        yield from figure_artefacts("roc", draw)
 
 
 # Each makes some of the files; together they make all that a result has.
@@ -127,10 +129,6 @@ def _names(fitted: FittedNetwork) -> list[str]:
 
 def _about(fitted: FittedNetwork) -> str:
     return f"{label(fitted.dataset_name)}, {fitted.spec.estimator.kind.upper()}"
-
-
-def _picture(name: str, svg: bytes) -> Artefact:
-    return Artefact(f"figures/{name}.svg", MediaType.SVG, svg)
 
 
 def _about_objective(estimator: NetworkEstimator) -> str:

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,7 +18,8 @@ from service.http.problems import Problem
 from service.results.schemas import RocRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference.metrics import EdgeROC
-from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
+from worker.artefacts.figures.drawing import figure_artefacts
+from worker.artefacts.figures.roc import SCORE_LABELS, draw_roc
 from worker.cli.client import FINAL_STATES, Client, JsonObject
 from worker.cli.demo_problems import SEED, DemoProblem, ring_problem, sachs_problem
 from worker.cli.printing import listing
@@ -37,8 +39,7 @@ ESTIMATORS: Mapping[str, JsonObject] = {
     "VNCE": {"kind": "vnce"},
     "NCE, mean-filled": {"kind": "nce", "imputation": "mean"},
 }
-# Beside the files of the result of VNCE: the ROC curves of both estimators, and the table.
-COMPARISON = "figures/comparison.svg"
+# Beside the files of the result of VNCE, as is the figure `comparison`, both ROC curves.
 TABLE = "table.csv"
 
 
@@ -86,7 +87,8 @@ def _solve(client: Client, problem: DemoProblem, folder: Path, console: Console)
     console.print(problem.remark, highlight=False)
     curves = {name: _roc(client, job_id) for name, job_id in jobs.items()}
     files = fetch(client, jobs["VNCE"], results["VNCE"])
-    files[COMPARISON] = roc_svg(curves, f"Edge recovery by {SCORE_LABELS[SCORE]}")
+    draw = partial(draw_roc, curves=curves, title=f"Edge recovery by {SCORE_LABELS[SCORE]}")
+    files |= {file.name: file.content for file in figure_artefacts("comparison", draw)}
     files[TABLE] = problem.content
     write_result(folder, files)
     say_written(console, folder, files)

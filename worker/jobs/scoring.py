@@ -1,6 +1,7 @@
 """One scoring: the network of an earlier estimation held against a graph."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,12 +9,12 @@ from sqlalchemy.orm import Session
 
 from service.jobs import result_access as access
 from service.jobs.specs.scoring import ScoringSpec
-from service.results.formats import MediaType
-from service.results.outcome import Artefact, Outcome
+from service.results.outcome import Outcome
 from service.results.scoring_result import ScoringResult
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.exports.roc import adjacency, roc_artefacts, roc_curves, score_documents
-from worker.artefacts.figures.roc import SCORE_LABELS, roc_svg
+from worker.artefacts.figures.drawing import figure_artefacts
+from worker.artefacts.figures.roc import SCORE_LABELS, draw_roc
 from worker.artefacts.ground_truth import pair
 from worker.jobs.estimation import OnStep
 from worker.jobs.failures import FitCancelledError
@@ -49,7 +50,7 @@ def score(
     truth = frozenset(pair(*edge) for edge in ground_truth)
     curves = roc_curves(estimate.precision, adjacency(names, truth))
     labelled = {SCORE_LABELS[score]: curve for score, curve in curves.items()}
-    picture = roc_svg(labelled, f"Edge recovery: {spec.job_id}")
+    draw = partial(draw_roc, curves=labelled, title=f"Edge recovery: {spec.job_id}")
     return Outcome(
         document=ScoringResult(
             kind="scoring",
@@ -63,6 +64,6 @@ def score(
         edges=[],
         artefacts=[
             *roc_artefacts(curves),
-            Artefact("figures/roc.svg", MediaType.SVG, picture),
+            *figure_artefacts("roc", draw),
         ],
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from pyarrow import parquet
 
@@ -24,7 +25,8 @@ from tests.result_files import MIXTURE_FILES
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.figures.mixture import mixture_svg
+from worker.artefacts.figures.drawing import render
+from worker.artefacts.figures.mixture import draw_mixture
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.mixture import MixtureRequest, build_options, estimate_mixture
 
@@ -296,6 +298,10 @@ def test_an_estimation_that_is_told_to_stop_stops(stage: str) -> None:
 @pytest.mark.parametrize("theta", [3.0, 1e-9, 1e-200])
 def test_the_picture_shows_the_values_whatever_theta_is(theta: float) -> None:
     x = sample()
-    svg = mixture_svg(x[~np.isnan(x)], theta, 1.0, 0.5, "x", "column.csv, NCE")
-    assert f"θ = {theta:.4g}" in svg.decode()
-    assert svg == mixture_svg(x[~np.isnan(x)], theta, 1.0, 0.5, "x", "column.csv, NCE")
+
+    def draw(figure: Figure) -> None:
+        draw_mixture(figure, x[~np.isnan(x)], theta, 1.0, 0.5, "x", "column.csv, NCE")
+
+    picture = render(draw)
+    assert f"θ = {theta:.4g}" in picture["svg"].decode()
+    assert picture == render(draw)

@@ -9,6 +9,7 @@ import pytest
 from service.jobs.specs.scoring import ScoringSpec
 from service.results.outcome import Outcome
 from service.results.vocabulary import EdgeScore
+from tests.result_files import figure_files
 from vnce_engine.runtime.reports import FitStep
 from worker.jobs.failures import FitCancelledError
 from worker.jobs.scoring import Estimate, score
@@ -54,7 +55,7 @@ def test_a_graph_without_edges_gives_no_area_and_says_why() -> None:
 def test_files_hold_every_curve_and_its_picture() -> None:
     outcome = scored(["a", "b"])
     files = {artefact.name: artefact.content for artefact in outcome.artefacts}
-    assert set(files) == {"figures/roc.svg", *(f"roc/{kind}.json" for kind in EdgeScore)}
+    assert set(files) == {*figure_files("roc"), *(f"roc/{kind}.json" for kind in EdgeScore)}
     for kind, area in areas(outcome).items():
         assert json.loads(files[f"roc/{kind}.json"])["auc"] == area
     assert (outcome.document.n_true_edges, outcome.document.n_pairs) == (1, 3)

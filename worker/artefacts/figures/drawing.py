@@ -1,14 +1,17 @@
-"""What all figures share: their look, the text they may hold, and how they become SVG bytes."""
+"""What all figures share: their look, the text they may hold, and how they become files."""
 
 import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
 from io import BytesIO
-from typing import Final, Literal
+from typing import Final, TypeAlias
 
 from matplotlib import style
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+
+from service.results.formats import MediaType
+from service.results.outcome import Artefact
 
 # Okabe and Ito's colours: told apart by every common kind of colour vision, and in grey print.
 POSITIVE: Final = "#0072B2"
@@ -19,6 +22,12 @@ QUIET: Final = "#6E6E6E"
 PALE: Final = "#A8A8A8"
 FAINT: Final = "#D9D9D9"
 
+Draw: TypeAlias = Callable[[Figure], None]
+
+# By their endings.
+FORMATS: Final = {"svg": MediaType.SVG, "pdf": MediaType.PDF, "png": MediaType.PNG}
+_PNG_DOTS_PER_INCH: Final = 150
+
 FONT_POINTS: Final = 9.0
 _STYLE: Final = {
     # Text stays text: it can be searched and edited, and a viewer's own fonts show the scripts
@@ -26,6 +35,8 @@ _STYLE: Final = {
     "svg.fonttype": "none",
     # Without a salt, matplotlib names the clip paths by random numbers.
     "svg.hashsalt": "vnce",
+    # Text of a PDF file can be searched too.
+    "pdf.fonttype": 42,
     # A column named `$x$` is a name and no formula.
     "text.parse_math": False,
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -52,8 +63,16 @@ _POINTS_PER_INCH: Final = 72
 _WIDE_GLYPH_EXCESS_EM: Final = 0.4
 
 
-def render(draw: Callable[[Figure], None], file_format: Literal["svg", "png"] = "svg") -> bytes:
-    """Return the figure that `draw` makes; the same drawing gives the same bytes.
+def figure_artefacts(name: str, draw: Draw) -> list[Artefact]:
+    """Return the figure that `draw` makes as `figures/NAME`.svg, .pdf and .png."""
+    return [
+        Artefact(f"figures/{name}.{ending}", FORMATS[ending], content)
+        for ending, content in render(draw).items()
+    ]
+
+
+def render(draw: Draw) -> dict[str, bytes]:
+    """Return the figure that `draw` makes in all `FORMATS`; the same drawing gives the same bytes.
 
     The page grows to hold everything drawn. Neither matplotlib's global state nor a user's
     `matplotlibrc` takes part.
@@ -64,15 +83,22 @@ def render(draw: Callable[[Figure], None], file_format: Literal["svg", "png"] = 
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support .* nativ")
         figure = Figure()
         draw(figure)
-        content = BytesIO()
-        figure.savefig(
-            content,
-            format=file_format,
-            dpi=150,
-            bbox_inches="tight",
-            pad_inches=_PADDING_INCHES + _wide_text_inches(figure),
-            metadata={"Date": None, "Creator": "vnce"} if file_format == "svg" else None,
-        )
+        padding = _PADDING_INCHES + _wide_text_inches(figure)
+        return {ending: _save(figure, ending, padding) for ending in FORMATS}
+
+
+def _save(figure: Figure, file_format: str, padding_inches: float) -> bytes:
+    # No date: a file of PNG names neither that nor a creator.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(file_format)
+    content = BytesIO()
+    figure.savefig(
+        content,
+        format=file_format,
+        dpi=_PNG_DOTS_PER_INCH,
+        bbox_inches="tight",
+        pad_inches=padding_inches,
+        metadata=metadata and metadata | {"Creator": "vnce"},
+    )
     return content.getvalue()
 
 

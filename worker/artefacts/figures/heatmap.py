@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from worker.artefacts.figures.drawing import FAINT, INK, add_title, label, render
+from worker.artefacts.figures.drawing import FAINT, INK, add_title, label
 
 # Blue and red differ for every common kind of colour vision; white is no association.
 _COLOURS = "RdBu"
@@ -26,21 +26,6 @@ _MIN_RULED_CELL_INCHES = 0.1
 _DARK = 0.6
 
 
-def heatmap_svg(
-    names: Sequence[str], interaction: NDArray[np.float64], *, title: str, measure: str
-) -> bytes:
-    """Draw the matrix (d, d) in the order of `names`, the diagonal left out.
-
-    `measure` is what the figure calls its numbers.
-    Colours run symmetrically from minus to plus the largest size off the diagonal, rounded up to
-    a tenth, so that zero is always white. Of very many variables every second or further one is
-    named, and the subtitle says which.
-    """
-    return render(
-        lambda figure: draw_heatmap(figure, names, interaction, title=title, measure=measure)
-    )
-
-
 def draw_heatmap(
     figure: Figure,
     names: Sequence[str],
@@ -49,7 +34,13 @@ def draw_heatmap(
     title: str,
     measure: str,
 ) -> None:
-    """Draw what `heatmap_svg` describes on an empty figure."""
+    """Draw the matrix (d, d) in the order of `names`, the diagonal left out.
+
+    `measure` is what the figure calls its numbers.
+    Colours run symmetrically from minus to plus the largest size off the diagonal, rounded up to
+    a tenth, so that zero is always white. Of very many variables every second or further one is
+    named, and the subtitle says which.
+    """
     d = len(names)
     cell = _CELL_INCHES if d <= _MAX_NUMBERED else _SMALL_CELL_INCHES
     side = min(_MAX_SIDE_INCHES, max(2.0, d * cell))

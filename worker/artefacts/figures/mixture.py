@@ -12,7 +12,6 @@ from worker.artefacts.figures.drawing import (
     add_legend,
     add_title,
     label,
-    render,
 )
 
 FloatArray = NDArray[np.float64]
@@ -25,33 +24,35 @@ _OUTSIDE = 0.002
 _TALLEST = 2.0
 
 
-def mixture_svg(
-    x: FloatArray, theta: float, sigma_1: float, known_weight: float, name: str, about: str
-) -> bytes:
+def draw_mixture(
+    figure: Figure,
+    x: FloatArray,
+    theta: float,
+    sigma_1: float,
+    known_weight: float,
+    name: str,
+    about: str,
+) -> None:
     """Draw the values x (n,) of column `name` and the density that was fitted to them."""
-
-    def draw(figure: Figure) -> None:
-        figure.set_size_inches(*_SIZE_INCHES)
-        axes = figure.add_axes((0, 0, 1, 1))
-        sizes = np.abs(x)
-        reach = float(np.quantile(sizes, 1 - 2 * _OUTSIDE)) or float(sizes.max())
-        bins = np.linspace(-reach, reach, _NUM_BINS + 1)
-        # Of all values, also those outside.
-        heights = np.histogram(x, bins)[0] / (len(x) * np.diff(bins))
-        axes.stairs(heights, bins, fill=True, color=FAINT, label="values")
-        grid = np.linspace(-reach, reach, _NUM_POINTS)
-        known = known_weight * _normal(grid, sigma_1)
-        free = (1 - known_weight) * _normal(grid, theta)
-        axes.plot(grid, known + free, color=INK, linewidth=1.6, label="mixture")
-        axes.plot(grid, known, color=POSITIVE, linewidth=1.2, label=f"σ₁ = {sigma_1:.4g}, known")
-        axes.plot(grid, free, color=NEGATIVE, linewidth=1.2, label=f"θ = {theta:.4g}, estimated")
-        # A component that has shrunk to nothing is a needle, and would flatten everything else.
-        top = max(heights.max(), min((known + free).max(), _TALLEST * heights.max()))
-        axes.set(xlabel=label(name), ylabel="density", ylim=(0, 1.05 * top))
-        add_legend(figure, axes.get_legend_handles_labels()[0])
-        add_title(figure, f"Mixture: {about}", "Each component by its share of the density")
-
-    return render(draw)
+    figure.set_size_inches(*_SIZE_INCHES)
+    axes = figure.add_axes((0, 0, 1, 1))
+    sizes = np.abs(x)
+    reach = float(np.quantile(sizes, 1 - 2 * _OUTSIDE)) or float(sizes.max())
+    bins = np.linspace(-reach, reach, _NUM_BINS + 1)
+    # Of all values, also those outside.
+    heights = np.histogram(x, bins)[0] / (len(x) * np.diff(bins))
+    axes.stairs(heights, bins, fill=True, color=FAINT, label="values")
+    grid = np.linspace(-reach, reach, _NUM_POINTS)
+    known = known_weight * _normal(grid, sigma_1)
+    free = (1 - known_weight) * _normal(grid, theta)
+    axes.plot(grid, known + free, color=INK, linewidth=1.6, label="mixture")
+    axes.plot(grid, known, color=POSITIVE, linewidth=1.2, label=f"σ₁ = {sigma_1:.4g}, known")
+    axes.plot(grid, free, color=NEGATIVE, linewidth=1.2, label=f"θ = {theta:.4g}, estimated")
+    # A component that has shrunk to nothing is a needle, and would flatten everything else.
+    top = max(heights.max(), min((known + free).max(), _TALLEST * heights.max()))
+    axes.set(xlabel=label(name), ylabel="density", ylim=(0, 1.05 * top))
+    add_legend(figure, axes.get_legend_handles_labels()[0])
+    add_title(figure, f"Mixture: {about}", "Each component by its share of the density")
 
 
 def _normal(x: FloatArray, sigma: float) -> FloatArray:

@@ -17,7 +17,6 @@ from worker.artefacts.figures.drawing import (
     QUIET,
     add_legend,
     add_title,
-    render,
 )
 from worker.artefacts.ground_truth import Pair, pair
 
@@ -30,38 +29,6 @@ _FALSE = (0, (3.0, 1.5))
 _MISSED = (0, (1.0, 2.2))
 
 
-def network_svg(
-    names: Sequence[str],
-    edges: Sequence[Edge],
-    *,
-    rule: str,
-    truth: frozenset[Pair] | None,
-    title: str,
-    reason: str | None,
-) -> bytes:
-    """Draw the selected pairs, by sign and size of their partial correlation.
-
-    `rule` says which these are, after "4 of 6 pairs have". `reason` says why there are no partial
-    correlations, and so no selected pair; None where there are.
-
-    With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
-    a dotted grey line. Of very many pairs the strongest are drawn, of very many variables the most
-    strongly joined are named, and the subtitle says so. Positions depend on the order of `names`
-    alone, so that two estimates of one table can be laid side by side.
-    """
-    return render(
-        lambda figure: draw_network(
-            figure,
-            names,
-            edges,
-            rule=rule,
-            truth=truth,
-            title=title,
-            reason=reason,
-        )
-    )
-
-
 def draw_network(
     figure: Figure,
     names: Sequence[str],
@@ -72,7 +39,16 @@ def draw_network(
     title: str,
     reason: str | None,
 ) -> None:
-    """Draw what `network_svg` describes on an empty figure."""
+    """Draw the selected pairs, by sign and size of their partial correlation.
+
+    `reason` says why there are no partial correlations, and so no selected pair; None where there
+    are.
+
+    With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
+    a dotted grey line. Of very many pairs the strongest are drawn, of very many variables the most
+    strongly joined are named, and the subtitle says so. Positions depend on the order of `names`
+    alone, so that two estimates of one table can be laid side by side.
+    """
     circle = Circle(len(names))
     side = 2 * circle.radius
     figure.set_size_inches(side, side)

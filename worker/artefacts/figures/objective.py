@@ -6,23 +6,9 @@ from itertools import pairwise
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from worker.artefacts.figures.drawing import SERIES, add_title, render
+from worker.artefacts.figures.drawing import SERIES, add_title
 
 _SIZE_INCHES = (4.8, 2.8)
-
-
-def objective_svg(
-    objective: Sequence[float],
-    title: str,
-    subtitle: str,
-    name: str = "objective per row",
-    starts: Sequence[int] = (),
-) -> bytes:
-    """Draw the objective against the iteration, counted from 1.
-
-    The line is broken before each position among `starts`, from which it is another objective.
-    """
-    return render(lambda figure: draw_objective(figure, objective, title, subtitle, name, starts))
 
 
 def draw_objective(
@@ -33,7 +19,10 @@ def draw_objective(
     name: str = "objective per row",
     starts: Sequence[int] = (),
 ) -> None:
-    """Draw what `objective_svg` describes on an empty figure."""
+    """Draw the objective against the iteration, counted from 1.
+
+    The line is broken before each position among `starts`, from which it is another objective.
+    """
     figure.set_size_inches(*_SIZE_INCHES)
     axes = figure.add_axes((0, 0, 1, 1))
     for start, end in pairwise([0, *starts, len(objective)]):

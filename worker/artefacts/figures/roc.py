@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference.metrics import EdgeROC
-from worker.artefacts.figures.drawing import FAINT, SERIES, add_legend, add_title, render
+from worker.artefacts.figures.drawing import FAINT, SERIES, add_legend, add_title
 
 SCORE_LABELS = {
     EdgeScore.ABS_PRECISION: "|K|",
@@ -19,16 +19,11 @@ _SIDE_INCHES = 3.8
 _LINE_STYLES = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 
-def roc_svg(curves: Mapping[str, EdgeROC], title: str) -> bytes:
+def draw_roc(figure: Figure, curves: Mapping[str, EdgeROC], title: str) -> None:
     """Draw up to four labelled curves; one that does not exist says why in the legend.
 
     All curves must be over the same pairs and the same truth.
     """
-    return render(lambda figure: draw_roc(figure, curves, title))
-
-
-def draw_roc(figure: Figure, curves: Mapping[str, EdgeROC], title: str) -> None:
-    """Draw what `roc_svg` describes on an empty figure."""
     figure.set_size_inches(_SIDE_INCHES, _SIDE_INCHES)
     axes = figure.add_axes((0, 0, 1, 1))
     looks = zip(SERIES, _LINE_STYLES, strict=True)

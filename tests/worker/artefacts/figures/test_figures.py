@@ -1,7 +1,12 @@
+from collections.abc import Callable
+from functools import partial
+from io import BytesIO
 from itertools import combinations
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -10,11 +15,18 @@ from service.results.edges import Edge
 from vnce_engine.inference.metrics import edge_roc
 from worker.artefacts.exports.roc import adjacency
 from worker.artefacts.figures.circle import Circle
-from worker.artefacts.figures.drawing import FONT_POINTS, NEGATIVE, POSITIVE, label
-from worker.artefacts.figures.heatmap import heatmap_svg
-from worker.artefacts.figures.network import network_svg
-from worker.artefacts.figures.objective import draw_objective, objective_svg
-from worker.artefacts.figures.roc import roc_svg
+from worker.artefacts.figures.drawing import (
+    FONT_POINTS,
+    NEGATIVE,
+    POSITIVE,
+    figure_artefacts,
+    label,
+    render,
+)
+from worker.artefacts.figures.heatmap import draw_heatmap
+from worker.artefacts.figures.network import draw_network
+from worker.artefacts.figures.objective import draw_objective
+from worker.artefacts.figures.roc import draw_roc
 from worker.artefacts.ground_truth import Pair
 
 MEASURE = "partial correlation"
@@ -31,19 +43,29 @@ def edges_among(names: list[str], partial_correlation: float = 0.5) -> list[Edge
     ]
 
 
+def drawn(draw: Callable[..., None], **arguments: Any) -> bytes:
+    return render(partial(draw, **arguments))["svg"]
+
+
 def network(
     names: list[str],
     edges: list[Edge],
     truth: frozenset[Pair] | None = None,
     reason: str | None = None,
 ) -> str:
-    return network_svg(
-        names, edges, rule="q ≤ 0.1", truth=truth, title="Network", reason=reason
+    return drawn(
+        draw_network,
+        names=names,
+        edges=edges,
+        rule="q ≤ 0.1",
+        truth=truth,
+        title="Network",
+        reason=reason,
     ).decode()
 
 
 def heatmap(names: list[str], matrix: np.ndarray) -> bytes:
-    return heatmap_svg(names, matrix, title="Matrix", measure=MEASURE)
+    return drawn(draw_heatmap, names=names, interaction=matrix, title="Matrix", measure=MEASURE)
 
 
 def texts(svg: str | bytes) -> list[str]:
@@ -94,11 +116,24 @@ def test_network_counts_found_false_and_missed_edges() -> None:
     assert {"in the true graph (1)", "not in it (1)", "true, not selected (1)"} <= set(written)
 
 
-def test_the_same_drawing_gives_the_same_bytes() -> None:
-    names = ["a", "b", "c"]
-    assert network(names, edges_among(names)) == network(names, edges_among(names))
-    matrix = np.full((3, 3), 0.3)
-    assert heatmap(names, matrix) == heatmap(names, matrix)
+def test_the_same_drawing_gives_the_same_bytes_in_every_format() -> None:
+    draw = partial(
+        draw_heatmap,
+        names=UNICODE_NAMES,
+        interaction=np.full((6, 6), 0.3),
+        title="Matrix",
+        measure=MEASURE,
+    )
+    made = {file.name: file for file in figure_artefacts("heatmap", draw)}
+    assert made == {file.name: file for file in figure_artefacts("heatmap", draw)}
+    assert {name: file.media_type for name, file in made.items()} == {
+        "figures/heatmap.svg": "image/svg+xml",
+        "figures/heatmap.pdf": "application/pdf",
+        "figures/heatmap.png": "image/png",
+    }
+    assert made["figures/heatmap.pdf"].content.startswith(b"%PDF-")
+    width, height, _ = mpl.image.imread(BytesIO(made["figures/heatmap.png"].content)).shape
+    assert min(width, height) > 500
 
 
 def test_a_users_own_matplotlib_settings_take_no_part() -> None:
@@ -175,17 +210,21 @@ def test_roc_states_every_area_and_what_it_was_counted_over() -> None:
     truth = adjacency(["a", "b", "c"], {("a", "b")})
     scores = np.array([[0, 3, 2], [3, 0, 1], [2, 1, 0]])
     curves = {"VNCE": edge_roc(scores, truth), "NCE": edge_roc(-scores, truth)}
-    written = texts(roc_svg(curves, "Edge recovery"))
+    written = texts(drawn(draw_roc, curves=curves, title="Edge recovery"))
     assert {"VNCE: AUC 1.000", "NCE: AUC 0.000", "1 true edges among 3 pairs"} <= set(written)
 
 
 def test_roc_of_a_graph_without_edges_says_why_there_is_no_curve() -> None:
     curve = edge_roc(np.zeros((3, 3)), np.zeros((3, 3), dtype=bool))
-    assert "nothing to tell apart" in " ".join(texts(roc_svg({"|K|": curve}, "Edge recovery")))
+    assert "nothing to tell apart" in " ".join(
+        texts(drawn(draw_roc, curves={"|K|": curve}, title="Edge recovery"))
+    )
 
 
 def test_objective_of_a_single_iteration_is_drawn() -> None:
-    assert "converged" in texts(objective_svg([-1.25], "Objective", "converged"))
+    assert "converged" in texts(
+        drawn(draw_objective, objective=[-1.25], title="Objective", subtitle="converged")
+    )
 
 
 def test_the_line_of_an_objective_is_broken_where_noise_is_new_and_its_axis_named() -> None:
