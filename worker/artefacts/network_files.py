@@ -18,11 +18,13 @@ from worker.artefacts.exports.tables import (
     matrix_artefacts,
     partial_correlation_artefacts,
 )
+from worker.artefacts.figures.circle import Circle
 from worker.artefacts.figures.drawing import figure_artefacts, label
 from worker.artefacts.figures.heatmap import draw_heatmap
 from worker.artefacts.figures.network import draw_network
 from worker.artefacts.figures.objective import draw_objective
 from worker.artefacts.figures.roc import SCORE_LABELS, draw_roc
+from worker.artefacts.figures.structure import Structure
 from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.variables import variables_artefact
 
@@ -76,7 +78,8 @@ def _network_figure(fitted: FittedNetwork) -> Iterable[Artefact]:
         title=f"Network: {_about(fitted)}",
         reason=fitted.reason,
     )
-    yield from figure_artefacts("network", draw)
+    yield from figure_artefacts("network", partial(draw, lay_out=Structure.of))
+    yield from figure_artefacts("network-circle", partial(draw, lay_out=Circle.of))
 
 
 def _rule(fitted: FittedNetwork) -> str:

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from worker.artefacts.figures.drawing import INK, label
+from worker.artefacts.figures.drawing import INK, POINTS_PER_INCH, label
+from worker.artefacts.ground_truth import Pair
 
 _LABEL_GAP_INCHES = 0.13
 # Room for one line of text between neighbours on the circle.
@@ -24,7 +26,6 @@ _NODE_SHARE = 0.6
 # How far lines on a crowded circle bend inwards, so that neighbours' lines leave the rim.
 _BEND_INCHES = 0.3
 _POINTS_PER_LINE = 16
-_POINTS_PER_INCH = 72
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,21 @@ class Circle:
     """A circle of `num_nodes` places, the first at the top, clockwise."""
 
     num_nodes: int
+
+    @classmethod
+    def of(cls, names: Sequence[str], lines: Iterable[Pair]) -> Self:
+        """Return the circle of these variables, whatever `lines` there are."""
+        return cls(len(names))
+
+    @property
+    def shown(self) -> NDArray[np.intp]:
+        """The variables that are drawn: all."""
+        return np.arange(self.num_nodes)
+
+    def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lower left and the upper right corner, each (2,)."""
+        corner = np.full(2, self.radius)
+        return -corner, corner
 
     @property
     def radius(self) -> float:
@@ -52,7 +68,7 @@ class Circle:
     @property
     def node_area(self) -> float:
         """The area in square points of a dot that does not touch its neighbours."""
-        arc = 2 * np.pi * self.radius / self.num_nodes * _POINTS_PER_INCH
+        arc = 2 * np.pi * self.radius / self.num_nodes * POINTS_PER_INCH
         return float(min(_LARGEST_NODE_POINTS, _NODE_SHARE * arc) ** 2)
 
     def line(self, one: int, other: int) -> NDArray[np.float64]:
@@ -85,15 +101,18 @@ class Circle:
                 is_free[np.arange(place - spacing + 1, place + spacing) % self.num_nodes] = False
         return chosen
 
+    def write_names(self, axes: Axes, names: Sequence[str], by_importance: Iterable[int]) -> int:
+        """Write the names that fit around the circle, and return how many they are."""
+        places = self.named(by_importance)
+        for place in places:
+            self._write_name(axes, names[place], place)
+        return len(places)
 
-def write_names(axes: Axes, circle: Circle, names: Sequence[str], places: Iterable[int]) -> None:
-    """Write the names of these places around the circle."""
-    upright = circle.num_nodes <= _MAX_UPRIGHT_LABELS
-    for place in places:
-        angle = circle.angles[place]
+    def _write_name(self, axes: Axes, name: str, place: int) -> None:
+        angle = self.angles[place]
         x, y = np.cos(angle), np.sin(angle)
         is_left = x < -1e-9
-        if upright:
+        if self.num_nodes <= _MAX_UPRIGHT_LABELS:
             is_pole = abs(x) < 0.1
             horizontal = "center" if is_pole else "right" if is_left else "left"
             vertical = "center" if abs(y) < 0.9 else "bottom" if y > 0 else "top"
@@ -103,9 +122,9 @@ def write_names(axes: Axes, circle: Circle, names: Sequence[str], places: Iterab
             vertical = "center"
             rotation = float(np.degrees(angle)) - (180 if is_left else 0)
         axes.text(
-            (circle.radius + _LABEL_GAP_INCHES) * x,
-            (circle.radius + _LABEL_GAP_INCHES) * y,
-            label(names[place]),
+            (self.radius + _LABEL_GAP_INCHES) * x,
+            (self.radius + _LABEL_GAP_INCHES) * y,
+            label(name),
             color=INK,
             horizontalalignment=horizontal,
             verticalalignment=vertical,

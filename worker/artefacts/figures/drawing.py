@@ -2,7 +2,7 @@
 
 import unicodedata
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
 from typing import Final, TypeAlias
 
@@ -58,7 +58,9 @@ _STYLE: Final = {
 _MAX_LABEL_COLUMNS: Final = 24
 _PADDING_INCHES: Final = 0.15
 _LEGEND_GAP_INCHES: Final = 0.25
-_POINTS_PER_INCH: Final = 72
+POINTS_PER_INCH: Final = 72
+# Of a letter or digit of the fonts above, on average over any but the shortest text.
+_WIDTH_EM: Final = 0.62
 # The measuring font's sign for a missing glyph is 0.6 em wide, an ideograph or emoji is 1 em.
 _WIDE_GLYPH_EXCESS_EM: Final = 0.4
 
@@ -71,8 +73,8 @@ def figure_artefacts(name: str, draw: Draw) -> list[Artefact]:
     ]
 
 
-def render(draw: Draw) -> dict[str, bytes]:
-    """Return the figure that `draw` makes in all `FORMATS`; the same drawing gives the same bytes.
+def render(draw: Draw, endings: Iterable[str] = tuple(FORMATS)) -> dict[str, bytes]:
+    """Return the figure that `draw` makes by the endings of files; the same gives the same bytes.
 
     The page grows to hold everything drawn. Neither matplotlib's global state nor a user's
     `matplotlibrc` takes part.
@@ -84,7 +86,7 @@ def render(draw: Draw) -> dict[str, bytes]:
         figure = Figure()
         draw(figure)
         padding = _PADDING_INCHES + _wide_text_inches(figure)
-        return {ending: _save(figure, ending, padding) for ending in FORMATS}
+        return {ending: _save(figure, ending, padding) for ending in endings}
 
 
 def _save(figure: Figure, file_format: str, padding_inches: float) -> bytes:
@@ -120,7 +122,7 @@ def add_title(figure: Figure, title: str, subtitle: str) -> None:
     drawn = figure.get_tightbbox()
     width, height = figure.get_size_inches()
     x, y = drawn.x0 / width, drawn.y1 / height
-    line = 1.3 * FONT_POINTS / _POINTS_PER_INCH / height
+    line = 1.3 * FONT_POINTS / POINTS_PER_INCH / height
     num_lines = 1 + subtitle.count("\n")
     figure.text(x, y + line, subtitle, color=QUIET, linespacing=1.3, va="bottom")
     figure.text(x, y + (1.4 + num_lines) * line, title, fontsize=12, weight="bold", va="bottom")
@@ -134,6 +136,11 @@ def add_legend(figure: Figure, handles: Sequence[Artist]) -> None:
     figure.legend(
         handles=handles, loc="upper left", bbox_to_anchor=corner, borderaxespad=0, handlelength=3
     )
+
+
+def text_inches(text: str, font_points: float) -> float:
+    """Return a width that `text`, a line, hardly ever exceeds."""
+    return _columns(text) * _WIDTH_EM * font_points / POINTS_PER_INCH
 
 
 def _columns(text: str) -> int:
@@ -150,4 +157,4 @@ def _wide_text_inches(figure: Figure) -> float:
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
     ticks = [t.get_text() for axes in figure.axes for t in axes.get_xticklabels()]
     num_wide = max((sum(map(_is_wide, text)) for text in texts + ticks), default=0)
-    return num_wide * _WIDE_GLYPH_EXCESS_EM * FONT_POINTS / _POINTS_PER_INCH
+    return num_wide * _WIDE_GLYPH_EXCESS_EM * FONT_POINTS / POINTS_PER_INCH

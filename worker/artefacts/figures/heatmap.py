@@ -1,21 +1,23 @@
 """The matrix of scaled interactions, or partial correlations, as a heat map."""
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, floor, log10
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
 
-from worker.artefacts.figures.drawing import FAINT, INK, add_title, label
+from worker.artefacts.figures.drawing import FAINT, INK, NEGATIVE, POSITIVE, add_title, label
 
-# Blue and red differ for every common kind of colour vision; white is no association.
-_COLOURS = "RdBu"
+# Those of the network's lines; white is no association. An odd number has zero as its middle.
+_COLOURS = LinearSegmentedColormap.from_list("sign", (NEGATIVE, "white", POSITIVE), N=257)
 _CELL_INCHES = 0.42
 _SMALL_CELL_INCHES = 0.17
-# Up to here every cell is large enough to hold its number.
+# Up to here every cell is large enough to hold its number, and the order is that of the table.
 _MAX_NUMBERED = 16
 _MAX_SIDE_INCHES = 14.0
 # What a line of text needs; where cells are narrower, not all are named.
@@ -23,7 +25,10 @@ _NAME_INCHES = 0.135
 # Lines between narrower cells would cover their colours.
 _MIN_RULED_CELL_INCHES = 0.1
 # From here on the colour is dark enough to need white ink.
-_DARK = 0.6
+_DARK = 0.85
+# The share of pairs that may be beyond the colours' ends: a few strong ones would pale the rest.
+_BEYOND = 0.01
+_LIMIT_OF_ZEROS = 0.1
 
 
 def draw_heatmap(
@@ -34,23 +39,26 @@ def draw_heatmap(
     title: str,
     measure: str,
 ) -> None:
-    """Draw the matrix (d, d) in the order of `names`, the diagonal left out.
+    """Draw the matrix (d, d), the diagonal left out.
 
-    `measure` is what the figure calls its numbers.
-    Colours run symmetrically from minus to plus the largest size off the diagonal, rounded up to
-    a tenth, so that zero is always white. Of very many variables every second or further one is
-    named, and the subtitle says which.
+    `measure` is what the figure calls its numbers. Up to 16 variables stand in the order of
+    `names`, more in that of a hierarchical clustering, so that those that go together are
+    neighbours. Zero is always white and the colours end at the size that one pair in a hundred
+    exceeds; up to 16 variables, at the largest. Of very many variables every second or further one
+    is named. The subtitle says all of it.
     """
     d = len(names)
-    cell = _CELL_INCHES if d <= _MAX_NUMBERED else _SMALL_CELL_INCHES
+    is_large = d > _MAX_NUMBERED
+    cell = _SMALL_CELL_INCHES if is_large else _CELL_INCHES
     side = min(_MAX_SIDE_INCHES, max(2.0, d * cell))
     figure.set_size_inches(side, side)
     axes = figure.add_axes((0, 0, 1, 1))
-    shown = np.ma.masked_array(interaction, mask=np.eye(d, dtype=bool))
-    limit = max(0.1, float(np.ceil(np.abs(shown).max() * 10 - 1e-9) / 10))
+    order = _clustered(interaction) if is_large else np.arange(d)
+    shown = np.ma.masked_array(interaction[np.ix_(order, order)], mask=np.eye(d, dtype=bool))
+    limit = _limit(np.abs(interaction[np.triu_indices(d, 1)]), _BEYOND if is_large else 0)
     image = axes.imshow(
         shown,
-        cmap=colormaps[_COLOURS],
+        cmap=_COLOURS,
         vmin=-limit,
         vmax=limit,
         aspect="equal",
@@ -58,18 +66,42 @@ def draw_heatmap(
     )
     axes.set_facecolor(FAINT)
     step = ceil(d * _NAME_INCHES / side)
-    _name_rows_and_columns(axes, names, step)
+    _name_rows_and_columns(axes, [names[place] for place in order], step)
     if side / d >= _MIN_RULED_CELL_INCHES:
         _rule_cells(axes, d)
-    if d <= _MAX_NUMBERED:
+    if not is_large:
         _write_numbers(axes, interaction, limit)
     height = max(1.6, side * 0.6)
     colour_axes = figure.add_axes((1 + 0.2 / side, 0, 0.14 / side, height / side))
-    figure.colorbar(image, cax=colour_axes, label=measure)
-    notes = ["white is no association given all other variables"]
+    is_beyond = bool(np.abs(shown).max() > limit)
+    extend = "both" if is_beyond else "neither"
+    figure.colorbar(image, cax=colour_axes, label=measure, extend=extend)
+    notes = ["blue is positive, orange negative, white no association given all other variables"]
+    if is_beyond:
+        notes.append(f"sizes from {limit:g} to {np.abs(shown).max():.2g} have one colour")
+    if is_large:
+        notes.append("ordered by hierarchical clustering (average linkage of 1 − size)")
     if step > 1:
         notes.append(f"one variable in {step} is named, from the first of {d}")
     add_title(figure, title, "\n".join(notes))
+
+
+def _limit(sizes: NDArray[np.float64], beyond: float) -> float:
+    """Return where the colours end: the quantile of `sizes`, rounded up to a leading digit."""
+    quantile = float(np.quantile(sizes, 1 - beyond)) or float(sizes.max()) or _LIMIT_OF_ZEROS
+    unit = 10.0 ** floor(log10(quantile))
+    # Not beyond what the rounding of a decimal number adds.
+    return float(f"{ceil(quantile / unit - 1e-9) * unit:.1g}")
+
+
+def _clustered(interaction: NDArray[np.float64]) -> NDArray[np.int_]:
+    """Return an order (d,) in which variables with large interactions are near each other."""
+    # An interaction of an indefinite matrix can exceed 1.
+    distance = 1 - np.minimum(np.abs(interaction), 1)
+    np.fill_diagonal(distance, 0)
+    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+    order: NDArray[np.int_] = leaves_list(tree)
+    return order
 
 
 def _name_rows_and_columns(axes: Axes, names: Sequence[str], step: int) -> None:

@@ -1,14 +1,16 @@
-"""The estimated network: variables on a circle, selected pairs joined."""
+"""The estimated network: variables, selected pairs joined."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from service.http.words import counted
 from service.results.edges import Edge
-from worker.artefacts.figures.circle import Circle, write_names
 from worker.artefacts.figures.drawing import (
     INK,
     NEGATIVE,
@@ -29,10 +31,36 @@ _FALSE = (0, (3.0, 1.5))
 _MISSED = (0, (1.0, 2.2))
 
 
+class Layout(Protocol):
+    """Where everything is, in inches."""
+
+    @property
+    def positions(self) -> NDArray[np.float64]:
+        """The places (d, 2) of all variables."""
+
+    @property
+    def shown(self) -> NDArray[np.intp]:
+        """Those that are drawn."""
+
+    @property
+    def node_area(self) -> float:
+        """The area of a node in square points."""
+
+    def limits(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the lower left and the upper right corner, each (2,)."""
+
+    def line(self, one: int, other: int) -> NDArray[np.float64]:
+        """Return the points (p, 2) of the line between two variables."""
+
+    def write_names(self, axes: Axes, names: Sequence[str], by_importance: Iterable[int]) -> int:
+        """Write the names that fit and return how many they are."""
+
+
 def draw_network(
     figure: Figure,
     names: Sequence[str],
     edges: Sequence[Edge],
+    lay_out: Callable[[Sequence[str], Sequence[Pair]], Layout],
     *,
     rule: str,
     truth: frozenset[Pair] | None,
@@ -41,58 +69,58 @@ def draw_network(
 ) -> None:
     """Draw the selected pairs, by sign and size of their partial correlation.
 
-    `reason` says why there are no partial correlations, and so no selected pair; None where there
-    are.
+    `lay_out` places the variables, given which of them have a line between them. `reason` says why
+    there are no partial correlations, and so no selected pair; None where there are.
 
     With a `truth`, a pair that is not in it is dashed and a true pair that was not selected is
     a dotted grey line. Of very many pairs the strongest are drawn, of very many variables the most
-    strongly joined are named, and the subtitle says so. Positions depend on the order of `names`
-    alone, so that two estimates of one table can be laid side by side.
+    strongly joined are named, and the subtitle says so.
     """
-    circle = Circle(len(names))
-    side = 2 * circle.radius
-    figure.set_size_inches(side, side)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(
-        xlim=(-circle.radius, circle.radius), ylim=(-circle.radius, circle.radius), aspect="equal"
-    )
-    axes.set_axis_off()
-
     selected = [edge for edge in edges if edge.selected]
     drawn = selected[:_MAX_LINES]
-    positions = circle.positions
+    found = {pair(edge.source, edge.target) for edge in selected}
+    missed = sorted((truth or frozenset()) - found)[:_MAX_LINES]
+    layout = lay_out(names, [*missed, *((edge.source, edge.target) for edge in drawn)])
+    axes = _empty_axes(figure, layout)
     where = {name: place for place, name in enumerate(names)}
-    if truth is not None:
-        found = {pair(edge.source, edge.target) for edge in selected}
-        for source, target in sorted(truth - found)[:_MAX_LINES]:
-            points = circle.line(where[source], where[target])
-            axes.add_line(Line2D(*points.T, color=PALE, linewidth=1.2, linestyle=_MISSED))
+    for source, target in missed:
+        points = layout.line(where[source], where[target])
+        axes.add_line(Line2D(*points.T, color=PALE, linewidth=1.2, linestyle=_MISSED))
     # The strongest last, so that no weaker pair hides it.
     for edge in reversed(drawn):
-        points = circle.line(where[edge.source], where[edge.target])
+        points = layout.line(where[edge.source], where[edge.target])
         axes.add_line(_edge_line(edge, points, truth))
     joined = {name for edge in selected for name in (edge.source, edge.target)}
-    colours = [INK if name in joined else "white" for name in names]
     axes.scatter(
-        positions[:, 0],
-        positions[:, 1],
-        s=circle.node_area,
-        c=colours,
+        layout.positions[layout.shown, 0],
+        layout.positions[layout.shown, 1],
+        s=layout.node_area,
+        c=[INK if names[place] in joined else "white" for place in layout.shown],
         edgecolors=INK,
         zorder=3,
         clip_on=False,
     )
-    named = circle.named(_by_strongest_pair(names, edges))
-    write_names(axes, circle, names, named)
-    _explain(figure, selected, truth)
+    num_named = layout.write_names(axes, names, _by_strongest_pair(names, edges))
+    add_legend(figure, [*_edge_legend(selected, truth), *_node_legend(names, joined)])
     num_pairs = len(names) * (len(names) - 1) // 2
-    counted = f"{len(selected)} of {num_pairs} pairs have {rule}"
-    notes = [counted if reason is None else f"no pair is selected: {reason}"]
+    held = f"{len(selected)} of {num_pairs} pairs have {rule}"
+    notes = [held if reason is None else f"no pair is selected: {reason}"]
     if len(drawn) < len(selected):
         notes.append(f"the strongest {len(drawn)} are drawn, {len(selected) - len(drawn)} are not")
-    if len(named) < len(names):
-        notes.append(f"{len(named)} of {len(names)} variables are named")
+    if (num_left_out := len(names) - len(layout.shown)) > 0:
+        notes.append(f"{num_left_out} variables without a line are left out")
+    if num_named < len(layout.shown):
+        notes.append(f"{num_named} of {len(names)} variables are named")
     add_title(figure, title, "\n".join(notes))
+
+
+def _empty_axes(figure: Figure, layout: Layout) -> Axes:
+    low, high = layout.limits()
+    figure.set_size_inches(*(high - low))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+    axes.set_axis_off()
+    return axes
 
 
 def _by_strongest_pair(names: Sequence[str], edges: Sequence[Edge]) -> Iterator[int]:
@@ -126,11 +154,13 @@ def _line_width(size: float) -> float:
     return max(0.5, _WIDEST_POINTS * min(abs(size), 1.0))
 
 
-def _explain(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | None) -> None:
-    handles = [
-        Line2D([], [], color=POSITIVE, linewidth=3, label="positive partial correlation"),
-        Line2D([], [], color=NEGATIVE, linewidth=3, label="negative partial correlation"),
-    ]
+def _edge_legend(selected: Sequence[Edge], truth: frozenset[Pair] | None) -> list[Line2D]:
+    handles = []
+    if selected:
+        handles += [
+            Line2D([], [], color=POSITIVE, linewidth=3, label="positive partial correlation"),
+            Line2D([], [], color=NEGATIVE, linewidth=3, label="negative partial correlation"),
+        ]
     handles += [
         Line2D([], [], color=QUIET, linewidth=_line_width(size), label=f"size {size:g}")
         for size in _width_examples(selected)
@@ -150,7 +180,28 @@ def _explain(figure: Figure, selected: Sequence[Edge], truth: frozenset[Pair] | 
                 label=f"true, not selected ({num_missed})",
             ),
         ]
-    add_legend(figure, handles)
+    return handles
+
+
+def _node_legend(names: Sequence[str], joined: Collection[str]) -> list[Line2D]:
+    """Return what filled and hollow nodes mean, those that there are."""
+    counts = {
+        "in a selected pair": (INK, len(joined)),
+        "in no selected pair": ("white", len(names) - len(joined)),
+    }
+    return [
+        Line2D(
+            [],
+            [],
+            linestyle="none",
+            marker="o",
+            color=INK,
+            markerfacecolor=colour,
+            label=f"{text} ({counted(number, 'variable')})",
+        )
+        for text, (colour, number) in counts.items()
+        if number
+    ]
 
 
 def _width_examples(selected: Sequence[Edge]) -> list[float]:

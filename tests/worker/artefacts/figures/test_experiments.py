@@ -42,7 +42,7 @@ class Drawn:
 
     def svg(self, rows: Sequence[Row]) -> bytes:
         tables = self.experiment.summarise(rows)
-        return render(lambda figure: self.draw(figure, rows, tables))["svg"]
+        return render(lambda figure: self.draw(figure, rows, tables), ["svg"])["svg"]
 
     @cached_property
     def picture(self) -> bytes:
