@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -73,6 +75,28 @@ def test_a_table_goes_up_and_its_result_comes_back(vnce: Vnce, table: Path, tmp_
     refused = vnce("datasets", "delete", dataset)
     assert refused.exit_code == 1
     assert "dataset-in-use" in refused.output
+
+
+def test_a_network_is_drawn_at_another_threshold_without_a_new_fit(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    dataset = json.loads(vnce("datasets", "upload", table, "--json").stdout)["id"]
+    job = vnce("submit", dataset, "--penalty", "1", "--edge-threshold", "0.9").stdout.strip()
+    assert vnce("wait", job).exit_code == 0
+    pairs = pd.read_csv(StringIO(vnce("get", job, "graph.csv").stdout))
+    sizes = pairs["partial_correlation"].abs()
+    assert len(pairs) == 10
+    threshold = sizes[3]
+    done = vnce("graph", job, "--threshold", threshold, "--out", tmp_path / "r")
+    assert done.exit_code == 0, done.output
+    assert f"4 of 10 pairs have |partial correlation| ≥ {threshold:g}." in done.stdout
+    graph = nx.read_graphml(tmp_path / "r" / "graph.graphml")
+    strongest = zip(pairs["source"][:4], pairs["target"][:4], strict=True)
+    assert {frozenset(edge) for edge in graph.edges} == {frozenset(pair) for pair in strongest}
+    assert graph.graph["edge_threshold"] == threshold
+    assert "4 of 10 pairs" in (tmp_path / "r" / "figures" / "network.svg").read_text()
+    assert vnce("graph", job, "--threshold", 0, "--out", tmp_path / "r").exit_code == 0
+    assert nx.read_graphml(tmp_path / "r" / "graph.graphml").number_of_edges() == 10
 
 
 def test_a_fit_by_the_service_and_one_without_it_agree(

@@ -18,13 +18,11 @@ from worker.artefacts.exports.tables import (
     matrix_artefacts,
     partial_correlation_artefacts,
 )
-from worker.artefacts.figures.circle import Circle
 from worker.artefacts.figures.drawing import figure_artefacts, label
 from worker.artefacts.figures.heatmap import draw_heatmap
-from worker.artefacts.figures.network import draw_network
+from worker.artefacts.figures.network import network_figures
 from worker.artefacts.figures.objective import draw_objective
 from worker.artefacts.figures.roc import SCORE_LABELS, draw_roc
-from worker.artefacts.figures.structure import Structure
 from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.variables import variables_artefact
 
@@ -68,18 +66,15 @@ def _objective(fitted: FittedNetwork) -> Iterable[Artefact]:
     yield from figure_artefacts("objective", draw)
 
 
-def _network_figure(fitted: FittedNetwork) -> Iterable[Artefact]:
-    draw = partial(
-        draw_network,
-        names=_names(fitted),
-        edges=fitted.edges,
+def _network_figures(fitted: FittedNetwork) -> Iterable[Artefact]:
+    return network_figures(
+        _names(fitted),
+        fitted.edges,
         rule=_rule(fitted),
         truth=fitted.truth,
         title=f"Network: {_about(fitted)}",
         reason=fitted.reason,
     )
-    yield from figure_artefacts("network", partial(draw, lay_out=Structure.of))
-    yield from figure_artefacts("network-circle", partial(draw, lay_out=Circle.of))
 
 
 def _rule(fitted: FittedNetwork) -> str:
@@ -120,7 +115,7 @@ MAKERS: tuple[Maker, ...] = (
     _graph,
     _variables,
     _objective,
-    _network_figure,
+    _network_figures,
     _heatmap,
     _roc,
 )

@@ -122,6 +122,7 @@ for _panel, _command, _example in (
     (_SERVICE, submission.bootstrap, "vnce bootstrap job_9a3c… --resamples 500 --wait"),
     (_SERVICE, jobs.wait, "vnce wait job_9a3c…"),
     (_SERVICE, jobs.get, "vnce get job_9a3c… --out result; vnce get job_9a3c… graph.csv | head"),
+    (_SERVICE, jobs.graph, "vnce graph job_9a3c… --threshold 0.2 --out redrawn"),
     (_SERVICE, jobs.jobs, "vnce jobs --state running"),
     (_SERVICE, status.status, "vnce status --json"),
     (_SERVICE, jobs.cancel, "vnce cancel job_9a3c…"),

@@ -20,6 +20,8 @@ TIMEOUT_SECONDS = 60.0
 # A large table is read before the answer comes.
 UPLOAD_SECONDS = 600.0
 POLL_SECONDS = 1.0
+# As many as the service gives at a time.
+EDGES_A_PAGE = 10_000
 # How long a wait outlasts a service that does not answer, as when it is being restarted.
 PATIENCE_SECONDS = 30.0
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -163,13 +165,20 @@ class Client:
         """Return the bytes of one of the files that the result lists."""
         return self._request("GET", f"/v1/jobs/{job_id}/result/files/{name}").content
 
-    def edges(self, job_id: str, limit: int) -> list[Edge]:
-        """Return the strongest pairs of variables, at most `limit` of them."""
-        page = self._json("GET", f"/v1/jobs/{job_id}/result/graph", params={"limit": limit})
-        return [
-            Edge(**{key: value for key, value in row.items() if key != "rank"})
-            for row in page["edges"]
-        ]
+    def edges(self, job_id: str, limit: int | None = None, min_weight: float = 0.0) -> list[Edge]:
+        """Return the strongest pairs of variables whose |scaled interaction| is at least that.
+
+        At most `limit` of them; None: all.
+        """
+        parameters = {"limit": limit or EDGES_A_PAGE, "min_abs_weight": min_weight, "cursor": None}
+        rows: list[JsonObject] = []
+        while True:
+            page = self._json("GET", f"/v1/jobs/{job_id}/result/graph", params=parameters)
+            rows += page["edges"]
+            parameters["cursor"] = page["next_cursor"]
+            if limit is not None or page["next_cursor"] is None:
+                break
+        return [Edge(**{key: value for key, value in row.items() if key != "rank"}) for row in rows]
 
     def create_key(self, body: JsonObject) -> JsonObject:
         """Make an API key; return it with its token."""

@@ -71,6 +71,24 @@ def get(
     say_written(OUT, out, contents)
 
 
+def graph(
+    job: JobId,
+    threshold: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Least |partial correlation| of a pair; 0: all pairs."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", file_okay=False, help="Folder that the files go to.")
+    ],
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Draw a network at another threshold, without fitting it again: graph files and figures."""
+    from worker.cli.redraw import redraw  # noqa: PLC0415 - matplotlib, only here
+
+    with connect(url) as client:
+        raise typer.Exit(redraw(client, job, threshold, out))
+
+
 def jobs(
     state: Annotated[
         str | None,

@@ -71,6 +71,22 @@ def test_options_that_were_not_chosen_are_not_sent() -> None:
     assert client_of(echo).jobs(state="queued", tag=None)["query"] == "state=queued"
 
 
+def test_all_pairs_are_read_page_by_page() -> None:
+    edge = {"source": "a", "target": "b", "precision": -1.0, "scaled_interaction": 0.5}
+    edge |= {"partial_correlation": 0.5, "selected": True, "n_pairwise": 9, "inclusion": None}
+
+    def page(request: httpx.Request) -> httpx.Response:
+        start = int(request.url.params.get("cursor", 0))
+        assert request.url.params["min_abs_weight"] == "0.2"
+        rows = [edge | {"rank": start + 1, "target": f"b{start + 1}"}]
+        following = str(start + 1) if start < 2 else None
+        return httpx.Response(200, json={"edges": rows, "next_cursor": following})
+
+    client = client_of(page)
+    assert [edge.target for edge in client.edges("job_1", min_weight=0.2)] == ["b1", "b2", "b3"]
+    assert len(client.edges("job_1", limit=1, min_weight=0.2)) == 1
+
+
 def test_a_result_file_is_asked_for_by_its_name() -> None:
     def echo(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, content=request.url.raw_path)

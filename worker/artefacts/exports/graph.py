@@ -1,6 +1,7 @@
 """The estimated graph as files for other tools and an edge table."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import comb
 
 import networkx as nx
 
@@ -34,8 +35,8 @@ _ALWAYS = (
     "selected",
     "n_pairwise",
 )
-# With more pairs a file holds the selected ones alone, or the strongest where none can be. Graph
-# tools draw no more than this, and a pair takes some 250 bytes in each of eight formats.
+# The table of more pairs holds the selected ones alone, or the strongest where none can be. Graph
+# tools draw no more than this, and a pair takes some 250 bytes in each of their formats.
 MAX_PAIRS = 50_000
 # By the ending of their files.
 FORMATS: dict[str, tuple[MediaType, Callable[[nx.Graph], bytes]]] = {
@@ -52,14 +53,13 @@ FORMATS: dict[str, tuple[MediaType, Callable[[nx.Graph], bytes]]] = {
 def graph_artefacts(
     names: Sequence[str], edges: Sequence[Edge], edge_rule: EdgeRule, edge_threshold: float
 ) -> Iterator[Artefact]:
-    """Yield `graph.*` in every format: every variable a node, every pair an edge.
+    """Yield `graph.*` in every format: every variable a node, every selected pair an edge.
 
-    `selected` marks the pairs that meet the rule, so a reader who wants them alone filters by
-    it and the others are not lost; of more than `MAX_PAIRS` pairs see `written_pairs`. The rows of
-    the CSV file are ranked, strongest first.
+    The CSV file alone is a table of all pairs, ranked, strongest first, with a column `selected`;
+    of more than `MAX_PAIRS` pairs see `tabulated_pairs`.
     """
     graph = build_graph(names, edges, edge_rule, edge_threshold)
-    yield Artefact("graph.csv", MediaType.CSV, _edge_table(written_pairs(edges)))
+    yield Artefact("graph.csv", MediaType.CSV, _edge_table(tabulated_pairs(edges)))
     for ending, (media_type, write) in FORMATS.items():
         yield Artefact(f"graph.{ending}", media_type, write(graph))
 
@@ -67,12 +67,12 @@ def graph_artefacts(
 def build_graph(
     names: Sequence[str], edges: Sequence[Edge], edge_rule: EdgeRule, edge_threshold: float
 ) -> nx.Graph:
-    """Return the networkx graph that the files hold."""
-    written = written_pairs(edges)
+    """Return the networkx graph that the files hold: the selected of `edges`."""
+    written = [edge for edge in edges if edge.selected][:MAX_PAIRS]
     graph = nx.Graph(
         edge_rule=str(edge_rule),
         edge_threshold=edge_threshold,
-        n_pairs=len(edges),
+        n_pairs=comb(len(names), 2),
         n_pairs_written=len(written),
     )
     graph.add_nodes_from(names)
@@ -80,7 +80,7 @@ def build_graph(
     return graph
 
 
-def written_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
+def tabulated_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
     """Return all pairs, or of more than `MAX_PAIRS` the selected ones, the strongest of them.
 
     Where there are no partial correlations none is selected, and they are the strongest of all.
@@ -91,16 +91,16 @@ def written_pairs(edges: Sequence[Edge]) -> Sequence[Edge]:
 
 
 def left_out_warnings(edges: Sequence[Edge]) -> list[ResultWarning]:
-    """Return what a result must say of pairs that its graph files leave out."""
-    num_written = len(written_pairs(edges))
+    """Return what a result must say of pairs that its table of pairs leaves out."""
+    num_written = len(tabulated_pairs(edges))
     if num_written == len(edges):
         return []
     kind = "strongest" if edges[0].partial_correlation is None else "selected"
     return [
         ResultWarning(
             code="graph-files-shortened",
-            message=f"The graph files hold {num_written} {kind} pairs of {len(edges)}; the list "
-            "of edges and the matrices hold all.",
+            message=f"The table of pairs, graph.csv, holds {num_written} {kind} pairs of "
+            f"{len(edges)}; the list of edges and the matrices hold all.",
             columns=[],
         )
     ]

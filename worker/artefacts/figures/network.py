@@ -1,6 +1,7 @@
 """The estimated network: variables, selected pairs joined."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 
 from service.http.words import counted
 from service.results.edges import Edge
+from service.results.outcome import Artefact
+from worker.artefacts.figures.circle import Circle
 from worker.artefacts.figures.drawing import (
     INK,
     NEGATIVE,
@@ -19,7 +22,9 @@ from worker.artefacts.figures.drawing import (
     QUIET,
     add_legend,
     add_title,
+    figure_artefacts,
 )
+from worker.artefacts.figures.structure import Structure
 from worker.artefacts.ground_truth import Pair, pair
 
 # More lines than this hide each other. Every pair of 20 variables is less.
@@ -29,6 +34,29 @@ _WIDEST_POINTS = 7.0
 # Dash patterns, in line widths.
 _FALSE = (0, (3.0, 1.5))
 _MISSED = (0, (1.0, 2.2))
+
+
+def network_figures(
+    names: Sequence[str],
+    edges: Sequence[Edge],
+    *,
+    rule: str,
+    truth: frozenset[Pair] | None,
+    title: str,
+    reason: str | None,
+) -> Iterator[Artefact]:
+    """Yield the figures `network`, by its structure, and `network-circle`; see `draw_network`."""
+    draw = partial(
+        draw_network,
+        names=names,
+        edges=edges,
+        rule=rule,
+        truth=truth,
+        title=title,
+        reason=reason,
+    )
+    yield from figure_artefacts("network", partial(draw, lay_out=Structure.of))
+    yield from figure_artefacts("network-circle", partial(draw, lay_out=Circle.of))
 
 
 class Layout(Protocol):

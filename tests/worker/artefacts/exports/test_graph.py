@@ -25,7 +25,7 @@ from worker.artefacts.exports.graph import (
     build_graph,
     graph_artefacts,
     left_out_warnings,
-    written_pairs,
+    tabulated_pairs,
 )
 
 NAMES = ["体重", 'x<y & "z"', "=f", "alone", "line\nbreak", "12", "&amp; \\n", "end\\", "🐧", "n0"]
@@ -37,6 +37,8 @@ EDGES = [
     Edge("=f", "line\nbreak", 0.0, 0.0, 0.0, False, 70),
     Edge("n0", "12", 1e22, 1e-5, 1e-5, False, 0),
 ]
+# So that the graph files hold them all.
+SELECTED = [replace(edge, selected=True) for edge in EDGES]
 
 
 def read_node_link(content: bytes) -> nx.Graph:
@@ -169,28 +171,43 @@ JUDGEMENT = {
 }
 # Of the last pair nothing is known.
 JUDGED = [
-    *(replace(edge, **JUDGEMENT) for edge in EDGES[:-1]),
-    replace(EDGES[-1], verdict=Verdict.UNDECIDED),
+    *(replace(edge, **JUDGEMENT) for edge in SELECTED[:-1]),
+    replace(SELECTED[-1], verdict=Verdict.UNDECIDED),
 ]
-INCLUSIVE = [replace(edge, inclusion=0.25) for edge in EDGES]
+INCLUSIVE = [replace(edge, inclusion=0.25) for edge in SELECTED]
 # Of the first pair too few half-samples say something.
-PARTLY = [EDGES[0], *INCLUSIVE[1:]]
+PARTLY = [SELECTED[0], *INCLUSIVE[1:]]
 
 
 @pytest.mark.parametrize(("ending", "read"), READERS.items())
 @pytest.mark.parametrize(
     "edges",
-    [EDGES, INCLUSIVE, PARTLY, JUDGED, INDEFINITE, []],
-    ids=["edges", "inclusion", "some inclusions", "judged", "indefinite", "no edges"],
+    [SELECTED, INCLUSIVE, PARTLY, JUDGED, []],
+    ids=["edges", "inclusion", "some inclusions", "judged", "no edges"],
 )
 def test_file_reloads_to_the_same_graph(
     ending: str, read: Callable[[bytes], nx.Graph], edges: list[Edge]
 ) -> None:
     original = build_graph(NAMES, edges, RULE, 0.1)
+    assert original.number_of_edges() == len(edges)
     reloaded = read(write(NAMES, edges)[f"graph.{ending}"])
     assert list(reloaded.nodes) == NAMES
     assert nx.utils.edges_equal(reloaded.edges(data=True), original.edges(data=True))
     assert reloaded.graph.items() >= original.graph.items()
+
+
+@pytest.mark.parametrize(("ending", "read"), READERS.items())
+def test_graph_files_hold_the_selected_pairs_and_the_table_all(
+    ending: str, read: Callable[[bytes], nx.Graph]
+) -> None:
+    files = write(NAMES, EDGES)
+    reloaded = read(files[f"graph.{ending}"])
+    assert {frozenset(pair) for pair in reloaded.edges} == {
+        frozenset(pair) for pair in (("体重", "=f"), ("12", "end\\"))
+    }
+    assert list(reloaded.nodes) == NAMES
+    assert (reloaded.graph["n_pairs"], reloaded.graph["n_pairs_written"]) == (45, 2)
+    assert len(list(csv.DictReader(StringIO(files["graph.csv"].decode(), newline="")))) == 6
 
 
 # networkx reads these labels in GML as an empty tuple and list.
@@ -270,17 +287,12 @@ def test_characters_that_xml_cannot_hold_become_code_points_and_names_stay_apart
     assert graph.number_of_edges() == len(edges)
 
 
-def test_of_very_many_pairs_the_files_hold_the_selected_ones_and_say_so(
+def test_of_very_many_pairs_the_table_holds_the_selected_ones_and_the_result_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(graph_module, "MAX_PAIRS", len(EDGES) - 1)
-    assert written_pairs(EDGES) == EDGES[:2]
+    assert tabulated_pairs(EDGES) == EDGES[:2]
     files = write(NAMES, EDGES)
-    for ending, read in READERS.items():
-        reloaded = read(files[f"graph.{ending}"])
-        assert list(reloaded.nodes) == NAMES
-        assert (reloaded.graph["n_pairs"], reloaded.graph["n_pairs_written"]) == (6, 2)
-        assert reloaded.number_of_edges() == 2
     assert files["graph.csv"].count(b"true") == 2 == files["graph.csv"].count(b"\n") - 1
     [warning] = left_out_warnings(EDGES)
     assert "2 selected pairs of 6" in warning.message
@@ -291,14 +303,15 @@ def test_when_all_of_very_many_pairs_are_selected_the_strongest_are_written(
 ) -> None:
     edges = [Edge(one, other, -0.5, 0.5, 0.5, True, 5) for one, other in combinations(NAMES, 2)]
     monkeypatch.setattr(graph_module, "MAX_PAIRS", 10)
-    assert written_pairs(edges) == edges[:10]
+    assert tabulated_pairs(edges) == edges[:10]
+    assert build_graph(NAMES, edges, RULE, 0.1).number_of_edges() == 10
 
 
 def test_where_none_can_be_selected_the_strongest_of_very_many_pairs_are_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(graph_module, "MAX_PAIRS", 2)
-    assert written_pairs(INDEFINITE) == INDEFINITE[:2]
+    assert tabulated_pairs(INDEFINITE) == INDEFINITE[:2]
     [warning] = left_out_warnings(INDEFINITE)
     assert "2 strongest pairs of 6" in warning.message
 
@@ -308,7 +321,7 @@ def test_when_no_pair_is_left_out_there_is_nothing_to_warn_of() -> None:
 
 
 def test_numbers_in_gml_have_a_digit_after_the_point_which_igraph_needs() -> None:
-    lines = write(NAMES, EDGES)["graph.gml"].decode().splitlines()
+    lines = write(NAMES, SELECTED)["graph.gml"].decode().splitlines()
     assert "    partial_correlation -1.0E-17" in lines
     assert '    label "=f"' in lines
     assert not [line for line in lines if re.search(r"\d\.E", line)]
