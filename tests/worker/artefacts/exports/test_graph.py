@@ -55,7 +55,8 @@ def read_gexf(content: bytes) -> nx.Graph:
         del values["id"]
     description = ElementTree.fromstring(content).findtext(".//{*}meta/{*}description", "")
     graph.graph = {
-        key: float(value) for key, value in (line.split(": ") for line in description.splitlines())
+        key: typed(key, value)
+        for key, value in (line.split(": ") for line in description.splitlines())
     }
     return graph
 
@@ -73,25 +74,26 @@ def read_dot(content: bytes) -> nx.Graph:
         # Its grammar is written with names that pyparsing has since replaced.
         warnings.simplefilter("ignore", DeprecationWarning)
         [parsed] = pydot.graph_from_dot_data(content.decode())
-    graph = nx.Graph(**{k: float(unquote(v)) for k, v in parsed.get_graph_defaults()[0].items()})
+    defaults = parsed.get_graph_defaults()[0]
+    graph = nx.Graph(**{key: typed(key, unquote(value)) for key, value in defaults.items()})
     # To pydot the defaults of the graph are a node named `graph`.
     nodes = [node for node in parsed.get_node_list() if node.get_name() != "graph"]
     names = {node.get_name(): drawn(node.get("label")) for node in nodes}
     graph.add_nodes_from(names.values())
     for edge in parsed.get_edge_list():
-        values = {key: unquote(value) for key, value in edge.get_attributes().items()}
-        typed = {
-            key: value
-            if key == "sign"
-            else value == "true"
-            if key == "selected"
-            else int(value)
-            if key == "n_pairwise"
-            else float(value)
-            for key, value in values.items()
-        }
-        graph.add_edge(names[edge.get_source()], names[edge.get_destination()], **typed)
+        attributes = edge.get_attributes().items()
+        values = {key: typed(key, unquote(value)) for key, value in attributes}
+        graph.add_edge(names[edge.get_source()], names[edge.get_destination()], **values)
     return graph
+
+
+def typed(key: str, text: str) -> str | float | bool:
+    """Return the value of an attribute that a format has written as text."""
+    if key in ("sign", "verdict", "edge_rule"):
+        return text
+    if key == "selected":
+        return text == "true"
+    return int(text) if key.startswith("n_") else float(text)
 
 
 def unquote(text: str) -> str:
