@@ -12,7 +12,7 @@ from service.results.vocabulary import EdgeRule
 from vnce_engine.estimators.base import NetworkEstimator
 from worker.artefacts.exports.graph import graph_artefacts
 from worker.artefacts.exports.objective import objective_artefact
-from worker.artefacts.exports.roc import roc_artefacts
+from worker.artefacts.exports.roc import adjacency, roc_artefacts
 from worker.artefacts.exports.tables import (
     imputation_artefacts,
     matrix_artefacts,
@@ -20,6 +20,7 @@ from worker.artefacts.exports.tables import (
 )
 from worker.artefacts.figures.drawing import figure_artefacts, label
 from worker.artefacts.figures.heatmap import draw_heatmap
+from worker.artefacts.figures.intervals import draw_intervals
 from worker.artefacts.figures.network import network_figures
 from worker.artefacts.figures.objective import draw_objective
 from worker.artefacts.figures.roc import SCORE_LABELS, draw_roc
@@ -88,14 +89,28 @@ def _rule(fitted: FittedNetwork) -> str:
 
 def _heatmap(fitted: FittedNetwork) -> Iterable[Artefact]:
     measure = "partial correlation" if fitted.reason is None else "scaled interaction"
+    selected = ((edge.source, edge.target) for edge in fitted.edges if edge.selected)
     draw = partial(
         draw_heatmap,
         names=_names(fitted),
         interaction=fitted.estimator.scaled_interaction_,
+        selected=adjacency(_names(fitted), selected),
         title=f"{measure.capitalize()}s: {_about(fitted)}",
         measure=measure,
     )
     yield from figure_artefacts("heatmap", draw)
+
+
+def _intervals(fitted: FittedNetwork) -> Iterable[Artefact]:
+    """Yield nothing where no edge has an interval."""
+    if any(edge.debiased is not None for edge in fitted.edges):
+        draw = partial(
+            draw_intervals,
+            edges=fitted.edges,
+            edge_threshold=fitted.spec.edge_threshold,
+            title=f"95 % intervals: {_about(fitted)}",
+        )
+        yield from figure_artefacts("intervals", draw)
 
 
 def _roc(fitted: FittedNetwork) -> Iterable[Artefact]:
@@ -117,6 +132,7 @@ MAKERS: tuple[Maker, ...] = (
     _objective,
     _network_figures,
     _heatmap,
+    _intervals,
     _roc,
 )
 

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from worker.artefacts.figures.drawing import FAINT, INK, NEGATIVE, POSITIVE, add_title, label
+from worker.artefacts.figures.drawing import (
+    FAINT,
+    INK,
+    NEGATIVE,
+    POINTS_PER_INCH,
+    POSITIVE,
+    add_title,
+    label,
+)
 
 # Those of the network's lines; white is no association. An odd number has zero as its middle.
 _COLOURS = LinearSegmentedColormap.from_list("sign", (NEGATIVE, "white", POSITIVE), N=257)
@@ -28,6 +36,8 @@ _MIN_RULED_CELL_INCHES = 0.1
 _DARK = 0.85
 # The share of pairs that may be beyond the colours' ends: a few strong ones would pale the rest.
 _BEYOND = 0.01
+# How wide a dot is in its cell.
+_DOT_SHARE = 0.35
 _LIMIT_OF_ZEROS = 0.1
 
 
@@ -35,13 +45,15 @@ def draw_heatmap(
     figure: Figure,
     names: Sequence[str],
     interaction: NDArray[np.float64],
+    selected: NDArray[np.bool_],
     *,
     title: str,
     measure: str,
 ) -> None:
     """Draw the matrix (d, d), the diagonal left out.
 
-    `measure` is what the figure calls its numbers. Up to 16 variables stand in the order of
+    Pairs that are `selected` (d, d) have a dot, or a bold number. `measure` is what the figure
+    calls its numbers. Up to 16 variables stand in the order of
     `names`, more in that of a hierarchical clustering, so that those that go together are
     neighbours. Zero is always white and the colours end at the size that one pair in a hundred
     exceeds; up to 16 variables, at the largest. Of very many variables every second or further one
@@ -70,13 +82,19 @@ def draw_heatmap(
     if side / d >= _MIN_RULED_CELL_INCHES:
         _rule_cells(axes, d)
     if not is_large:
-        _write_numbers(axes, interaction, limit)
+        _write_numbers(axes, interaction, selected, limit)
+    else:
+        rows, columns = np.nonzero(selected[np.ix_(order, order)])
+        area = (_DOT_SHARE * side / d * POINTS_PER_INCH) ** 2
+        axes.scatter(columns, rows, s=area, color=INK, linewidths=0)
     height = max(1.6, side * 0.6)
     colour_axes = figure.add_axes((1 + 0.2 / side, 0, 0.14 / side, height / side))
     is_beyond = bool(np.abs(shown).max() > limit)
     extend = "both" if is_beyond else "neither"
     figure.colorbar(image, cax=colour_axes, label=measure, extend=extend)
     notes = ["blue is positive, orange negative, white no association given all other variables"]
+    if selected.any():
+        notes.append(f"{'a dot' if is_large else 'a bold number'}: the pair is selected")
     if is_beyond:
         notes.append(f"sizes from {limit:g} to {np.abs(shown).max():.2g} have one colour")
     if is_large:
@@ -125,10 +143,15 @@ def _rule_cells(axes: Axes, num_variables: int) -> None:
     axes.tick_params(which="minor", length=0)
 
 
-def _write_numbers(axes: Axes, matrix: NDArray[np.float64], limit: float) -> None:
+def _write_numbers(
+    axes: Axes, matrix: NDArray[np.float64], selected: NDArray[np.bool_], limit: float
+) -> None:
     for i, row in enumerate(matrix):
         for j, value in enumerate(row):
             if i != j:
                 ink = "white" if abs(value) > _DARK * limit else INK
                 text = f"{value:.2f}".replace("-", "−").replace("−0.00", "0.00")
-                axes.text(j, i, text, ha="center", va="center", color=ink, fontsize=7.5)
+                weight = "bold" if selected[i, j] else "normal"
+                axes.text(
+                    j, i, text, ha="center", va="center", color=ink, fontsize=7.5, weight=weight
+                )

@@ -14,18 +14,21 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from service.results.edges import Edge
+from service.results.vocabulary import Verdict
 from vnce_engine.inference.metrics import edge_roc
 from worker.artefacts.exports.roc import adjacency
 from worker.artefacts.figures.circle import Circle
 from worker.artefacts.figures.drawing import (
     FONT_POINTS,
     NEGATIVE,
+    PALE,
     POSITIVE,
     figure_artefacts,
     label,
     render,
 )
 from worker.artefacts.figures.heatmap import draw_heatmap
+from worker.artefacts.figures.intervals import draw_intervals
 from worker.artefacts.figures.network import draw_network
 from worker.artefacts.figures.objective import draw_objective
 from worker.artefacts.figures.roc import draw_roc
@@ -70,8 +73,21 @@ def network(
     ).decode()
 
 
-def heatmap(names: list[str], matrix: np.ndarray) -> bytes:
-    return drawn(draw_heatmap, names=names, interaction=matrix, title="Matrix", measure=MEASURE)
+def heatmap_of(
+    names: list[str], matrix: np.ndarray, selected: np.ndarray | None = None
+) -> Callable[[Figure], None]:
+    return partial(
+        draw_heatmap,
+        names=names,
+        interaction=matrix,
+        selected=np.zeros(matrix.shape, dtype=bool) if selected is None else selected,
+        title="Matrix",
+        measure=MEASURE,
+    )
+
+
+def heatmap(names: list[str], matrix: np.ndarray, selected: np.ndarray | None = None) -> bytes:
+    return drawn(heatmap_of(names, matrix, selected))
 
 
 def texts(svg: str | bytes) -> list[str]:
@@ -133,13 +149,7 @@ def test_network_counts_found_false_and_missed_edges() -> None:
 
 
 def test_the_same_drawing_gives_the_same_bytes_in_every_format() -> None:
-    draw = partial(
-        draw_heatmap,
-        names=UNICODE_NAMES,
-        interaction=np.full((6, 6), 0.3),
-        title="Matrix",
-        measure=MEASURE,
-    )
+    draw = heatmap_of(UNICODE_NAMES, np.full((6, 6), 0.3))
     made = {file.name: file for file in figure_artefacts("heatmap", draw)}
     assert made == {file.name: file for file in figure_artefacts("heatmap", draw)}
     assert {name: file.media_type for name, file in made.items()} == {
@@ -281,7 +291,7 @@ def blocks(d: int, size: float) -> np.ndarray:
 def test_the_colours_of_a_heatmap_end_where_the_data_do(d: int, size: float, limit: float) -> None:
     figure = Figure()
     names = [f"x{i}" for i in range(d)]
-    draw_heatmap(figure, names, blocks(d, size), title="Matrix", measure=MEASURE)
+    heatmap_of(names, blocks(d, size))(figure)
     [image] = figure.axes[0].images
     assert image.get_clim() == (-limit, limit)
 
@@ -291,7 +301,7 @@ def test_one_strong_pair_does_not_pale_a_large_heatmap() -> None:
     matrix[3, 4] = matrix[4, 3] = -0.9
     figure = Figure()
     names = [f"x{i}" for i in range(40)]
-    draw_heatmap(figure, names, matrix, title="Matrix", measure=MEASURE)
+    heatmap_of(names, matrix)(figure)
     assert figure.axes[0].images[0].get_clim() == (-0.02, 0.02)
     assert "sizes from 0.02 to 0.9 have one colour" in texts(heatmap(names, matrix))
 
@@ -310,11 +320,108 @@ def test_a_large_heatmap_is_ordered_by_what_goes_together_and_says_so() -> None:
 def test_heatmap_and_network_have_the_same_colours_for_the_same_signs() -> None:
     figure = Figure()
     matrix = np.array([[1, 0.5, -0.5], [0.5, 1, 0], [-0.5, 0, 1]])
-    draw_heatmap(figure, ["a", "b", "c"], matrix, title="Matrix", measure=MEASURE)
+    heatmap_of(["a", "b", "c"], matrix)(figure)
     [image] = figure.axes[0].images
     assert to_hex(image.to_rgba(0.5)) == POSITIVE.lower()
     assert to_hex(image.to_rgba(-0.5)) == NEGATIVE.lower()
     assert to_hex(image.to_rgba(0.0)) == "#ffffff"
+
+
+def judged(
+    names: list[str], verdict: Verdict, *sizes: float, debiased: float | None = 0.2
+) -> list[Edge]:
+    """Return pairs of the first variable with the others, of these sizes."""
+    return [
+        Edge(
+            names[0],
+            other,
+            -size,
+            size,
+            size,
+            verdict is Verdict.PRESENT,
+            90,
+            debiased=debiased,
+            lower=-0.1,
+            upper=0.5,
+            verdict=verdict,
+        )
+        for other, size in zip(names[1:], sizes, strict=True)
+    ]
+
+
+def test_undecided_pairs_are_dashed_and_pale_and_absent_ones_not_drawn() -> None:
+    names = ["a", "b", "c", "d"]
+    edges = [
+        *judged(["a", "b"], Verdict.PRESENT, 0.5),
+        *judged(["a", "c"], Verdict.UNDECIDED, 0.3),
+        *judged(["a", "d"], Verdict.ABSENT, 0.01),
+    ]
+    figure = Figure()
+    draw_network(
+        figure, names, edges, Structure.of, rule="q ≤ 0.1", truth=None, title="", reason=None
+    )
+    present, undecided = sorted(figure.axes[0].lines, key=lambda line: line.get_alpha() or 1.0)[
+        ::-1
+    ]
+    assert (present.is_dashed(), present.get_alpha()) == (False, None)
+    assert undecided.is_dashed()
+    assert undecided.get_alpha() < 0.5
+    assert "undecided (1 pair)" in texts(network(names, edges))
+    assert "in no selected pair (2 variables)" in texts(network(names, edges))
+
+
+def test_of_many_undecided_pairs_as_many_are_drawn_as_there_are_variables() -> None:
+    names = [f"x{i}" for i in range(12)]
+    edges = [
+        edge
+        for first in range(4)
+        for edge in judged(names[first:], Verdict.UNDECIDED, *[0.3] * (11 - first))
+    ]
+    assert f"undecided (the strongest 12 of {len(edges)} pairs)" in texts(network(names, edges))
+
+
+@pytest.mark.parametrize("d", [6, 20])
+def test_selected_pairs_are_marked_in_a_heatmap(d: int) -> None:
+    names = [f"x{i}" for i in range(d)]
+    selected = np.zeros((d, d), dtype=bool)
+    selected[0, 2] = selected[2, 0] = True
+    figure = Figure()
+    heatmap_of(names, blocks(d, 0.2), selected)(figure)
+    [*dots] = figure.axes[0].collections
+    bold = [text for text in figure.axes[0].texts if text.get_weight() == "bold"]
+    assert sum(len(dot.get_offsets()) for dot in dots) + len(bold) == 2
+    unmarked = " ".join(texts(heatmap(names, blocks(d, 0.2))))
+    assert "selected" in " ".join(texts(heatmap(names, blocks(d, 0.2), selected)))
+    assert "selected" not in unmarked
+
+
+def test_intervals_are_drawn_of_the_largest_estimates_and_verdicts_counted() -> None:
+    names = [f"x{i}" for i in range(50)]
+    edges = [
+        *judged(["a", "b"], Verdict.PRESENT, 0.1, debiased=-0.9),
+        *judged(names, Verdict.UNDECIDED, *[0.1] * 49),
+        *judged(["c", "d"], Verdict.ABSENT, 0.01, debiased=0.0),
+        *judged(["e", "f"], Verdict.UNDECIDED, 0.7, debiased=None),
+    ]
+    written = texts(drawn(draw_intervals, edges=edges, edge_threshold=0.1, title="Intervals"))
+    pairs = [text for text in written if " – " in text]
+    assert len(pairs) == 40
+    assert pairs[0] == "a – b"
+    assert "52 pairs: 1 present, 1 absent, 50 undecided; the 40 largest are drawn" in written
+    assert "e – f" not in written
+
+
+def test_an_interval_has_the_colour_of_its_verdict_and_sign() -> None:
+    edges = [
+        *judged(["a", "b"], Verdict.PRESENT, 0.1, debiased=-0.9),
+        *judged(["a", "c"], Verdict.UNDECIDED, 0.1),
+        *judged(["a", "d"], Verdict.ABSENT, 0.01, debiased=0.01),
+    ]
+    figure = Figure()
+    draw_intervals(figure, edges, 0.1, title="Intervals")
+    markers = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
+    faces = [(line.get_color(), line.get_markerfacecolor()) for line in markers]
+    assert faces == [(NEGATIVE, NEGATIVE), (POSITIVE, "white"), (PALE, PALE)]
 
 
 def test_roc_states_every_area_and_what_it_was_counted_over() -> None:
