@@ -28,6 +28,7 @@ def figure_files(*names: str) -> set[str]:
 NETWORK_FILES = {
     "objective.csv",
     "variables.csv",
+    "report.html",
     *(f"{stem}.{ending}" for stem in TABLES for ending in TABLE_TYPES),
     *(f"graph.{ending}" for ending in GRAPH_TYPES),
     *figure_files("network", "network-circle", "heatmap", "intervals", "objective"),

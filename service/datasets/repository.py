@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, defer
 
 from service.datasets.readers.cells import CELL_SCHEMA
 from service.datasets.records import DatasetRecord, GroundTruthRecord
-from service.datasets.schemas import DatasetWarning
+from service.datasets.schemas import DatasetSummary
 from service.datasets.stored_table import StoredTable, from_parquet
 from service.datasets.vocabulary import DatasetFormat
 from service.db import blobs
@@ -120,8 +120,7 @@ def load_table(session: Session, dataset_id: str) -> StoredTable:
         table=table,
         cells=cells,
         ground_truth=None if truth is None else truth.edges,
-        # A summary of the first tests of this table may be empty.
-        warnings=[DatasetWarning.model_validate(w) for w in record.summary.get("warnings", [])],
+        summary=DatasetSummary.model_validate(record.summary) if record.summary else None,
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from service.datasets.schemas import DatasetWarning
+from service.datasets.schemas import DatasetSummary, DatasetWarning
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,13 @@ class StoredTable:
     cells: pa.Table
     # Pairs of names, each once; None where no true graph is attached.
     ground_truth: list[list[str]] | None
-    # What was odd about the upload.
-    warnings: list[DatasetWarning]
+    # How the upload was read; None of a data set from before summaries.
+    summary: DatasetSummary | None
+
+    @property
+    def warnings(self) -> list[DatasetWarning]:
+        """What was odd about the upload."""
+        return [] if self.summary is None else self.summary.warnings
 
 
 def to_parquet(table: pa.Table) -> bytes:

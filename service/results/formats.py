@@ -14,6 +14,7 @@ class MediaType(StrEnum):
     GEXF = "application/gexf+xml"
     GML = "text/x-gml"
     DOT = "text/vnd.graphviz"
+    HTML = "text/html"
     SVG = "image/svg+xml"
     PDF = "application/pdf"
     PNG = "image/png"

@@ -116,7 +116,10 @@ def _work(
     match job:
         case EstimationSpec():
             spec = resolve(job, dataset.summary)
-            return partial(estimate, EstimationRequest(spec, ground_truth=true_edges, **inputs))
+            request = EstimationRequest(
+                spec, ground_truth=true_edges, summary=dataset.summary, **inputs
+            )
+            return partial(estimate, request)
         case MixtureEstimationSpec():
             if true_edges is not None:
                 raise typer.BadParameter("a mixture has no graph to score", param_hint="--truth")

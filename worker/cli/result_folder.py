@@ -15,6 +15,7 @@ RESULT = "result.json"
 # Of many files, those that are named.
 _NOTABLE = (
     RESULT,
+    "report.html",
     "graph.csv",
     "figures/network.svg",
     "responsibilities.csv",

@@ -10,7 +10,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from service.datasets.schemas import DatasetWarning
+from service.datasets.schemas import DatasetSummary, DatasetWarning
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode, ProblemItem, problem_document
 from service.jobs.specs.base import planned
@@ -24,6 +24,7 @@ from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
 from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
 from worker.artefacts.network_files import MAKERS
+from worker.artefacts.report.page import report_artefact
 from worker.jobs.builders import build_estimator
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.network_document import encode
@@ -63,6 +64,8 @@ class EstimationRequest:
     # What was odd about the table when it was uploaded.
     table_warnings: list[DatasetWarning]
     dataset: DatasetIdentity
+    # How the upload was read; None where that is not known.
+    summary: DatasetSummary | None = None
     # What an interrupted attempt at this estimation had done.
     checkpoint: Checkpoint | None = None
 
@@ -101,6 +104,7 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
         export_seconds=time.perf_counter() - started,
         resumed=resumed,
     )
+    artefacts.append(report_artefact(fitted, document, request.summary, artefacts))
     report(on_step, "export", 1.0)
     return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
 

@@ -92,6 +92,7 @@ def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> Estima
         ground_truth=claim.ground_truth,
         table_warnings=stored.warnings,
         dataset=DatasetIdentity(id=stored.dataset_id, name=stored.name, sha256=stored.sha256),
+        summary=stored.summary,
         checkpoint=_load_checkpoint(session, claim),
     )
 

@@ -16,7 +16,7 @@ from worker.cli.result_folder import RESULT, say_written
         (
             [RESULT, *NETWORK_FILES],
             f"{1 + len(NETWORK_FILES)} files in r, among them result.json, "
-            "graph.csv, figures/network.svg.",
+            "report.html, graph.csv, figures/network.svg.",
         ),
         (
             [RESULT, *sorted(MIXTURE_FILES)],

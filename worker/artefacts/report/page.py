@@ -1,0 +1,156 @@
+"""The report: one HTML file that needs no other, to be read, printed and handed on."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from service.datasets.schemas import DatasetSummary
+from service.http.words import counted, visible
+from service.jobs.specs.base import planned
+from service.results.edges import Edge
+from service.results.formats import MediaType
+from service.results.outcome import Artefact
+from service.results.schemas import EstimationResult
+from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.report.command import repeating_command
+from worker.artefacts.report.methods import methods, references
+
+# Longer tables are files of the result.
+_MOST_EDGES = 200
+_FIGURES = {
+    "network": "The network: variables as nodes, selected pairs as lines.",
+    "intervals": "Partial correlations of the largest size with their 95 % intervals.",
+    "heatmap": "All pairs as a matrix of colours.",
+}
+_PAGES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    # Names and messages are others': what cannot be seen in them is written out.
+    finalize=lambda value: visible(value) if type(value) is str else value,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def report_artefact(
+    fitted: FittedNetwork,
+    result: EstimationResult,
+    summary: DatasetSummary | None,
+    artefacts: Sequence[Artefact],
+) -> Artefact:
+    """Return `report.html` of a finished fit, with the figures among its `artefacts`.
+
+    `summary` says how the upload was read; None where that is not known.
+    """
+    text = methods(fitted.spec, result)
+    content = _PAGES.get_template("page.html.jinja").render(
+        result=result,
+        verdict=verdict(result),
+        columns=_columns(fitted),
+        missingness=_missingness(fitted),
+        changes=[] if summary is None else summary.changes,
+        figures=_figures(artefacts),
+        edges=_worth_telling(fitted.edges),
+        are_judged=any(edge.verdict is not None for edge in fitted.edges),
+        are_correlations=fitted.reason is None,
+        methods=text,
+        references=references(text),
+        command=repeating_command(fitted.spec, result.dataset.name, summary),
+    )
+    return Artefact("report.html", MediaType.HTML, content.encode())
+
+
+def verdict(result: EstimationResult) -> str:
+    """Return in a sentence or two how the fit ended and what it found."""
+    ending = (
+        "The fit converged."
+        if result.convergence.converged
+        else (
+            f"The fit did not converge, so nothing below is reliable: {result.convergence.message}"
+        )
+    )
+    rule, said = result.edge_rule, result.uncertainty
+    pairs = counted(rule.n_pairs, "pair")
+    if said is not None and said.reason is None:
+        return (
+            f"{ending} Of {pairs} {said.n_present} are present (false discovery rate "
+            f"{said.fdr:g}), {said.n_absent} absent and {said.n_undecided} undecided."
+        )
+    why = "" if said is None else f" How sure they are is not known: {said.reason}."
+    return f"{ending} Of {pairs} {rule.n_selected} are selected.{why}"
+
+
+def _worth_telling(edges: Sequence[Edge]) -> list[Edge]:
+    """Return the pairs that the table holds: selected ones first, then the strongest."""
+    ranked = sorted(edges, key=lambda edge: not edge.selected)
+    return ranked[:_MOST_EDGES]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """What a variable's cells are; the quartiles are None where none holds a number."""
+
+    name: str
+    n_observed: int
+    n_missing: int
+    share_missing: float
+    quartiles: tuple[float, ...] | None
+
+
+def _columns(fitted: FittedNetwork) -> list[_Column]:
+    columns = []
+    for name, cells in zip(planned(fitted.spec.variables), fitted.X.T, strict=True):
+        values = cells[~np.isnan(cells)]
+        num_missing = len(cells) - len(values)
+        quartiles = np.quantile(values, np.linspace(0, 1, 5)) if len(values) else None
+        columns.append(
+            _Column(
+                name,
+                len(values),
+                num_missing,
+                num_missing / len(cells),
+                None if quartiles is None else tuple(quartiles.tolist()),
+            )
+        )
+    return columns
+
+
+def _missingness(fitted: FittedNetwork) -> str:
+    """Return in a sentence or two how the missing cells lie."""
+    missing = np.isnan(fitted.X)
+    if not missing.any():
+        return "No cell is missing."
+    patterns, counts = np.unique(missing, axis=0, return_counts=True)
+    names = planned(fitted.spec.variables)
+    common = patterns[counts.argmax()]
+    gaps = ", ".join(name for name, is_gap in zip(names, common, strict=True) if is_gap)
+    fewest = min(fitted.edges, key=lambda edge: edge.n_pairwise)
+    return (
+        f"{missing.mean():.1%} of the cells are missing; "
+        f"{counted(int((~missing.any(axis=1)).sum()), 'row')} of {len(missing)} are complete. The "
+        f"missing cells make {counted(len(patterns), 'pattern')}; the most frequent, of "
+        f"{counted(int(counts.max()), 'row')}, lacks {gaps or 'nothing'}. Observed together in the "
+        f"fewest rows, {fewest.n_pairwise}, are {fewest.source} and {fewest.target}."
+    )
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """A figure as a data URL, so that its identifiers and styles are its own."""
+
+    url: str
+    caption: str
+
+
+def _figures(artefacts: Sequence[Artefact]) -> list[_Picture]:
+    contents = {artefact.name: artefact.content for artefact in artefacts}
+    return [
+        _Picture(f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}", caption)
+        for name, caption in _FIGURES.items()
+        if (content := contents.get(f"figures/{name}.svg")) is not None
+    ]
