@@ -11,8 +11,11 @@ from service.http.root_path import route_path
 
 DOCS_PATH = "/docs"
 DOCS_FILES_PATH = "/docs-files"
-# A picture that is opened by itself may style itself and do nothing else.
-_DATA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+# A picture or report that is opened by itself may style itself and show the pictures that it holds,
+# and do nothing else.
+_DATA_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
+)
 # The page starts itself by an inline script; pictures in its style sheet are written as data URLs.
 _DOCS_POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "

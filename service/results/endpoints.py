@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse
 
 from service.http.dependencies import DatabaseDep
 from service.http.etag import IMMUTABLE, etag_of, json_response
@@ -49,6 +50,17 @@ def get_result(job_id: JobId, request: Request, database: DatabaseDep) -> Respon
 def get_precision(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Return K, the interaction matrix."""
     return send_artefact(request, database, job_id, "precision.json", as_file=False)
+
+
+@router.get(
+    "/report",
+    operation_id="get_report",
+    response_class=HTMLResponse,
+    responses={200: {"description": "The page, which needs no other file."}} | _READ,
+)
+def get_report(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
+    """Show the report of a network, the file `report.html`, as a page."""
+    return send_artefact(request, database, job_id, "report.html", as_file=False)
 
 
 @router.get("/graph", operation_id="list_edges", response_model=GraphPage, responses=_READ)

@@ -111,7 +111,12 @@ def judged(edge: Edge) -> Edge:
 @pytest.fixture
 def outcome() -> Outcome:
     """Return what a worker might hand over; every artefact's bytes are its own name."""
-    types = {"json": "application/json", "svg": "image/svg+xml", "csv": "text/csv"}
+    types = {
+        "json": "application/json",
+        "svg": "image/svg+xml",
+        "csv": "text/csv",
+        "html": "text/html",
+    }
     weights = [0.5, -0.4, 0.3, 0.05, -0.05, 0.0]
     edges = [
         judged(

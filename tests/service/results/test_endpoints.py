@@ -89,6 +89,15 @@ def test_picture_may_not_run_anything(client: TestClient, job_id: str) -> None:
     assert headers["x-content-type-options"] == "nosniff"
 
 
+def test_the_report_is_shown_as_a_page_that_runs_nothing(client: TestClient, job_id: str) -> None:
+    shown = client.get(f"/v1/jobs/{job_id}/result/report")
+    assert shown.content == client.get(f"/v1/jobs/{job_id}/result/files/report.html").content
+    assert shown.headers["content-type"].startswith("text/html")
+    assert "content-disposition" not in shown.headers
+    policy = set(shown.headers["content-security-policy"].split("; "))
+    assert {"default-src 'none'", "img-src data:", "sandbox"} <= policy
+
+
 @pytest.mark.parametrize(
     "part", ["precision", "precision.xlsx", "precision?format=xlsx", "precision.csv?format=csv"]
 )
