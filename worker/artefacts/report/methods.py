@@ -154,7 +154,7 @@ def _penalty(penalty: PenaltyRead) -> str:
     how = "set by hand" if penalty.selection is None else _CHOICES[penalty.selection]
     if penalty.fitted_kind is not None and penalty.strength is not None:
         kind = _PENALTIES[penalty.fitted_kind]
-        return f"It was penalised by {kind} of strength {penalty.strength:.4g}, {how}."
+        return f"The penalty was {kind}; its strength, {penalty.strength:.4g}, was {how}."
     if penalty.path:
         return f"A path of penalties gave graphs, {how}; K was fitted to it without a penalty."
     return ""
