@@ -28,6 +28,8 @@ _ROOM = 3.5
 _EDGES_FOR_TWICE = 4
 # The power of the distance from the middle at which nodes are drawn.
 _FAR = 0.75
+# Nearer to it than this, of coordinates from -1 to 1, no power is taken, which 0 does not have.
+_RATHER_NEAR = 1e-6
 _MIN_SIDE_INCHES = 3.6
 _MAX_PASSES = 500
 # Beyond as many unjoined variables their rows would be longer than the network.
@@ -74,7 +76,8 @@ class Structure:
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower left and the upper right corner, each (2,), of all nodes."""
-        places = self.positions[self.shown]
+        # Where nothing is drawn a place in the middle still makes a picture, for its title.
+        places = self.positions[self.shown] if len(self.shown) else np.zeros((1, 2))
         margin = _NODE_INCHES
         return places.min(axis=0) - margin, places.max(axis=0) + margin
 
@@ -107,7 +110,7 @@ def _layout(graph: nx.Graph, names: Sequence[str]) -> tuple[FloatArray, NDArray[
     # In polar coordinates: far nodes are drawn nearer, so that the middle has more room.
     z = np.array([complex(*found[node]) for node in nodes])
     z -= z.mean()
-    z *= np.abs(z) ** (_FAR - 1)
+    z *= np.abs(z).clip(_RATHER_NEAR) ** (_FAR - 1)
     places = np.column_stack([z.real, z.imag])
     above = [sum(found[other][1] - found[node][1] for other in graph[node]) <= 0 for node in nodes]
     sides = np.where(above, 1, -1)

@@ -195,6 +195,14 @@ def test_of_very_many_variables_without_a_line_the_picture_by_structure_says_how
     assert "498 variables without a line are left out" in written
 
 
+def test_of_very_many_variables_without_any_line_there_is_a_picture_that_says_so() -> None:
+    names = [f"x{i}" for i in range(300)]
+    written = texts(network(names, edges_among(names, 0.01)))
+    assert not set(written) & set(names)
+    assert "300 variables without a line are left out" in written
+    assert "in no selected pair (300 variables)" in written
+
+
 def random_lines(names: list[str], num_lines: int) -> list[Pair]:
     places = np.random.default_rng(0).integers(len(names), size=(num_lines, 2))
     return [(names[one], names[other]) for one, other in places.tolist() if one != other]
