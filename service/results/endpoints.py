@@ -32,6 +32,7 @@ _FILE: Responses = {
         "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
+_PAGE: Responses = {200: {"description": "The page, which needs no other file."}}
 EdgeLimit = Annotated[int, Query(ge=1, le=10_000, description="Most pairs of a page.")]
 
 
@@ -56,7 +57,7 @@ def get_precision(job_id: JobId, request: Request, database: DatabaseDep) -> Res
     "/report",
     operation_id="get_report",
     response_class=HTMLResponse,
-    responses={200: {"description": "The page, which needs no other file."}} | _READ,
+    responses=_PAGE | _READ,
 )
 def get_report(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Show the report of a network, the file `report.html`, as a page."""
