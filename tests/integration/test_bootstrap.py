@@ -97,6 +97,7 @@ def test_its_files_have_a_line_each_pair(api: Any, undisturbed: str) -> None:
         "bootstrap.parquet",
         "figures/bootstrap.svg",
         "figures/bootstrap.png",
+        "figures/bootstrap.pdf",
     }
     lines = list(csv.DictReader(io.StringIO(file_of(api, undisturbed, "bootstrap.csv").decode())))
     table = parquet.read_table(io.BytesIO(file_of(api, undisturbed, "bootstrap.parquet")))

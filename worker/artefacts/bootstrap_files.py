@@ -14,7 +14,7 @@ from service.results.outcome import Artefact
 from vnce_engine.inference.resamples import Failure, Network
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.figures.bootstrap import draw_bootstrap
-from worker.artefacts.figures.drawing import render
+from worker.artefacts.figures.drawing import figure_artefacts
 
 RESAMPLES = "resamples.parquet"
 
@@ -56,7 +56,7 @@ def read_resamples(content: bytes) -> list[Network | Failure]:
 
 
 def bootstrap_artefacts(edges: Sequence[BootstrapEdgeRead], title: str) -> list[Artefact]:
-    """Return `bootstrap`.csv and .parquet, a line each pair, and the picture as SVG and PNG."""
+    """Return `bootstrap`.csv and .parquet, a line each pair, and the picture."""
     lines = [_line(edge) for edge in edges]
     schema = pa.schema([(name, _type(name)) for name in lines[0]])
     table = pa.Table.from_pylist(lines, schema=schema)
@@ -65,8 +65,7 @@ def bootstrap_artefacts(edges: Sequence[BootstrapEdgeRead], title: str) -> list[
     return [
         Artefact("bootstrap.csv", MediaType.CSV, content),
         Artefact("bootstrap.parquet", MediaType.PARQUET, _parquet(table)),
-        Artefact("figures/bootstrap.svg", MediaType.SVG, render(draw)),
-        Artefact("figures/bootstrap.png", MediaType.PNG, render(draw, "png")),
+        *figure_artefacts("bootstrap", draw),
     ]
 
 

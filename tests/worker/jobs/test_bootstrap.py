@@ -108,6 +108,7 @@ def test_pairs_come_strongest_first_each_with_its_own_numbers() -> None:
         "bootstrap.parquet",
         "figures/bootstrap.svg",
         "figures/bootstrap.png",
+        "figures/bootstrap.pdf",
     }
 
 
