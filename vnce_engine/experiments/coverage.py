@@ -66,9 +66,11 @@ _SHARES = {
         "undecided": ("undecided", "pairs"),
     },
 }
+_MEANS = ("linear_found", "standard_error", "seconds")
 _TITLES = {
     "coverage": "Share of 95 % intervals that hold the truth, of edges and of other pairs: mean "
-    "over tables and its standard error; mean standard error of a pair; mean CPU seconds",
+    "over tables and its standard error; share of fits that have a linear term as the table does; "
+    "mean standard error of a pair; mean CPU seconds",
     "discoveries": "Share of false edges among those found, of edges found, of other pairs found "
     "absent, of pairs left undecided: mean over tables and its standard error",
 }
@@ -198,6 +200,7 @@ class Coverage:
             **judge(scaled_interaction(truth), model.edges_),
             "status": str(model.status_),
             "reason": model.no_uncertainty_,
+            "linear_found": int(model.linear_choice_ == linear),
             "seconds": seconds,
         }
 
@@ -259,7 +262,7 @@ def judge(truth: FloatArray, edges: Sequence[Edge]) -> dict[str, Scalar]:
 
 
 def _summary(name: str, by_cell: Mapping[tuple[Scalar, ...], Sequence[Row]]) -> SummaryTable:
-    means = {"coverage": ("standard_error", "seconds"), "discoveries": ()}[name]
+    means = {"coverage": _MEANS, "discoveries": ()}[name]
     shares = (f"{share}{ending}" for share in _SHARES[name] for ending in ("", "_se"))
     lines: list[tuple[Scalar, ...]] = []
     for cell, rows in by_cell.items():

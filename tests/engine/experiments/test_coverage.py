@@ -64,7 +64,14 @@ def test_a_fit_without_intervals_counts_as_one_without() -> None:
         judge(TRUTH, [edge(pair, None if none else found[2]) for pair, found in INTERVALS.items()])
         for none in (False, True)
     )
-    cell = {"graph": "ring", "linear": "zero", "n": 9, "missing": 0.0, "seconds": None}
+    cell = {
+        "graph": "ring",
+        "linear": "zero",
+        "n": 9,
+        "missing": 0.0,
+        "linear_found": 1,
+        "seconds": None,
+    }
     rows: list[Row] = [{**cell, **counts} for counts in (known, unknown)]
     coverage, discoveries = (
         dict(zip(table.columns, table.rows[0], strict=True)) for table in experiment.summarise(rows)
@@ -76,7 +83,14 @@ def test_a_fit_without_intervals_counts_as_one_without() -> None:
 
 def test_where_no_edge_is_found_none_is_false_and_a_table_without_edges_has_no_power() -> None:
     experiment = Coverage(graphs=("ring",), linears=("zero",), sample_sizes=(9,), fractions=(0.0,))
-    cell = {"graph": "ring", "linear": "zero", "n": 9, "missing": 0.0, "seconds": 1.0}
+    cell = {
+        "graph": "ring",
+        "linear": "zero",
+        "n": 9,
+        "missing": 0.0,
+        "linear_found": 0,
+        "seconds": 1.0,
+    }
     nothing = {pair: edge(pair, Verdict.UNDECIDED) for pair in INTERVALS}
     rows: list[Row] = [
         {**cell, **judge(TRUTH, list(nothing.values()))},
