@@ -59,9 +59,18 @@ class TableTransform:
             values[own] = column.inverse(bounded)
         return values
 
-    def log_slope(self, X: FloatArray) -> FloatArray:
-        """Return the log of each map's slope at the cells of X."""
-        return self._each(lambda column, x: column.log_slope(x), X)
+    def log_slope(self, X: FloatArray, least: FloatArray | None = None) -> FloatArray:
+        """Return the log of each map's slope at the cells of X.
+
+        With `least` (d,), the least positive value of each column, cells of 0, where some maps are
+        infinitely steep, count as the values up to half of it: theirs is the mean slope there.
+        """
+        log_slope = self._each(lambda column, x: column.log_slope(x), X)
+        if least is None:
+            return log_slope
+        step = 0.5 * least[None]
+        near_zero = np.log((self.forward(step) - self.forward(0 * step)) / step)
+        return np.where(X == 0, near_zero, log_slope)
 
     def mean_before(self, cells: CellMeans, coordinate: Tensor) -> FloatArray:
         """Return what cells (..., p) are expected to be on X's scale.
@@ -79,3 +88,9 @@ class TableTransform:
     ) -> FloatArray:
         pairs = zip(self.maps, X.T, strict=True)
         return np.stack([function(column, x) for column, x in pairs], axis=1)
+
+
+def least_positive(X: FloatArray) -> FloatArray:
+    """Return the least positive value (d,) of each column of X (n, d), 1 where there is none."""
+    least = np.where(X > 0, X, np.inf).min(axis=0)
+    return np.where(np.isinf(least), 1.0, least)

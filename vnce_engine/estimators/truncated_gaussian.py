@@ -46,8 +46,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         "none", "sqrt", "cbrt", "log1p" or "rank-normal", or one of them for each column, applied to
         observed cells; K, h and c are those of the transformed columns. "rank-normal" maps a column
         smoothly to the quantiles of half a normal distribution, by its ranks. "auto" chooses: the
-        best log density of held-out rows, three folds, in the units of X; a transform for each
-        column only where that gains two standard errors.
+        best log density of held-out rows, three folds, in the units of X; "rank-normal" only where
+        it gains one standard error, and a transform for each column where that gains two.
     penalty : "auto", float or None
         Strength of the penalty, as it is for 1000 rows: "auto" chooses it by `selection`, None
         switches it off, which needs more rows than parameters.

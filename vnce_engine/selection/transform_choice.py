@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.data.table_transform import RANK_NORMAL, TRANSFORMS, TableTransform
+from vnce_engine.data.table_transform import RANK_NORMAL, TRANSFORMS, TableTransform, least_positive
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.runtime.checks import listed
 from vnce_engine.runtime.progress import Progress
@@ -26,8 +26,9 @@ FloatArray = NDArray[np.float64]
 # Rows that are enough to tell transforms apart, and the folds that they are dealt to.
 _MOST_ROWS = 2_000
 _NUM_FOLDS = 3
-# Transforms of each column's own have to be better than the best of all by so many standard errors.
-_CLEAR = 2.0
+# Standard errors by which ranks, which follow a small table too closely, have to be better than
+# the best of the others, and transforms of each column's own than the best for all.
+_RANKS_GAIN, _COLUMNS_GAIN = 1.0, 2.0
 
 # Takes transformed rows Y (n, d) and others (m, d); returns the log density of the others (m,) by a
 # fit to Y.
@@ -43,7 +44,7 @@ class TransformEvidence:
     log_density: float
     """Mean log density of held-out rows' observed cells, nats a row, in the table's units."""
     standard_error: float
-    """Of its difference from the best of those for all columns, row by row; 0 for that one."""
+    """Of its difference, row by row, from the best of those for all columns; 0 for that one."""
     chosen: bool
 
 
@@ -59,9 +60,10 @@ def choose_transform(
     """Return what was compared for X (n, d), the columns of which have `names`; one is chosen.
 
     `judge` fits the model, whose columns `may_be_negative` or not. The best transform for all
-    columns is chosen; or, for each column, that which describes it best by itself, where that is
-    clearly better. Raises `FitCancelledError`, and `ValueError` where a column has no two different
-    values without the rows of some fold.
+    columns is chosen, "rank-normal" if it is better than the others by a standard error; or, for
+    each column, that which describes it best by itself, where that is better by two. Raises
+    `FitCancelledError`, and `ValueError` where a column has no two different values without the
+    rows of some fold.
     """
     candidates = ("none", RANK_NORMAL) if (X < 0).any() else TRANSFORMS
     rng = np.random.default_rng(seed)
@@ -75,7 +77,10 @@ def choose_transform(
     for position, columns in enumerate(compared):
         progress.enter_part(position / num_trials, (position + 1) / num_trials)
         held_out.append(trials.held_out(columns))
-    best = chosen = int(np.argmax([values.mean() for values in held_out]))
+    best = int(np.argmax([values.mean() for values in held_out[:-1]]))
+    if _gains(held_out[-1] - held_out[best], _RANKS_GAIN):
+        best = len(candidates) - 1
+    chosen = best
     by_itself = np.stack([trials.by_itself(columns) for columns in compared])
     mixed = _best_of_columns(candidates, by_itself.sum(axis=1))
     if mixed not in compared:
@@ -85,8 +90,7 @@ def choose_transform(
         of_folds = [_best_of_columns(candidates, without[:, fold]) for fold in range(_NUM_FOLDS)]
         compared.append(mixed)
         held_out.append(trials.held_out(*of_folds))
-        gain, error = mean_and_error(torch.from_numpy(held_out[-1] - held_out[best]))
-        if gain > _CLEAR * error:
+        if _gains(held_out[-1] - held_out[best], _COLUMNS_GAIN):
             chosen = len(compared) - 1
     return tuple(
         TransformEvidence(
@@ -97,6 +101,12 @@ def choose_transform(
         )
         for position, (columns, values) in enumerate(zip(compared, held_out, strict=True))
     )
+
+
+def _gains(differences: FloatArray, standard_errors: float) -> bool:
+    """Return whether the mean of row-wise differences (n,) exceeds so many of its errors."""
+    gain, error = mean_and_error(torch.from_numpy(differences))
+    return gain > standard_errors * error
 
 
 def _best_of_columns(candidates: Sequence[str], log_density: FloatArray) -> tuple[str, ...]:
@@ -114,7 +124,7 @@ class _Trials:
         self._may_be_negative, self._progress = may_be_negative, progress
         # Dealt out at random already.
         self._folds = np.array_split(np.arange(len(rows)), _NUM_FOLDS)
-        self._step = 0.5 * np.where(rows > 0, rows, np.inf).min(axis=0)
+        self._least = least_positive(rows)
 
     def refuse_constant_columns(self, names: Sequence[str]) -> None:
         """Raise `ValueError` naming columns that have one value, or none, without some fold."""
@@ -140,7 +150,7 @@ class _Trials:
         for fold, of_fold in zip(self._folds, columns * (_NUM_FOLDS // len(columns)), strict=True):
             transform, Y, judged = self._transformed(of_fold, fold)
             values[fold] = self._judge(Y, judged, self._progress)
-            values[fold] += np.nansum(self._log_slope(transform, self._rows[fold]), axis=1)
+            values[fold] += np.nansum(transform.log_slope(self._rows[fold], self._least), axis=1)
         return values
 
     def by_itself(self, columns: Sequence[str]) -> FloatArray:
@@ -157,7 +167,7 @@ class _Trials:
             else:
                 normal = truncated_normal.match_moments(mean, variance)
                 log_density = truncated_normal.log_prob(torch.from_numpy(judged), *normal).numpy()
-            log_density = log_density + self._log_slope(transform, self._rows[fold])
+            log_density = log_density + transform.log_slope(self._rows[fold], self._least)
             totals.append(np.nansum(log_density, axis=0))
         return np.stack(totals)
 
@@ -168,9 +178,3 @@ class _Trials:
         others = np.delete(self._rows, fold, axis=0)
         transform = TableTransform.fit(columns, others, may_be_negative=self._may_be_negative)
         return transform, transform.forward(others), transform.forward(self._rows[fold])
-
-    def _log_slope(self, transform: TableTransform, X: FloatArray) -> FloatArray:
-        step = self._step[None]
-        with np.errstate(divide="ignore"):
-            near_zero = np.log((transform.forward(step) - transform.forward(0 * step)) / step)
-        return np.where(X == 0, near_zero, transform.log_slope(X))
