@@ -1,6 +1,7 @@
 """Graphical models from incomplete tables by variational noise-contrastive estimation."""
 
 from vnce_engine.estimators.bootstrap import bootstrap
+from vnce_engine.estimators.comparison import compare
 from vnce_engine.estimators.complete_data import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
@@ -27,4 +28,5 @@ __all__ = [
     "TruncatedGaussianScoreMatching",
     "TruncatedGaussianVNCE",
     "bootstrap",
+    "compare",
 ]

@@ -194,17 +194,26 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Raises `ValueError` if K is not positive definite.
         """
         check_is_fitted(self)
-        table = self._read(X, reset=False)
+        log_density, error = self.log_densities(self._read(X, reset=False))
+        return (log_density, error) if return_error else log_density
+
+    def log_densities(
+        self, table: FloatArray, least: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what `score_samples` does of rows (m, d) that were read, and the errors (m,).
+
+        With `least` (d,), the least positive value of each column, cells of 0 have finite
+        densities: they stand for the values up to half of it.
+        """
         if not is_positive_definite(self._result.model.precision):
             raise ValueError(
                 f"`score_samples` needs a positive definite `precision_`, which this "
                 f"{type(self).__name__} has not: its density may not integrate to anything finite"
             )
-        log_density, error = self._log_densities(self._transform.forward(table))
-        log_density = log_density + np.nansum(self._transform.log_slope(table), axis=1)
-        return (log_density, error) if return_error else log_density
+        log_density, error = self._log_densities_of(self._transform.forward(table))
+        return log_density + np.nansum(self._transform.log_slope(table, least), axis=1), error
 
-    def _log_densities(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_densities_of(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log densities (n,) of transformed rows Y (n, d), and their standard errors."""
         generator = torch.Generator().manual_seed(0)
         found = log_densities(self._result.model, Observations.from_array(Y), generator)

@@ -1,8 +1,8 @@
 """The bootstrap of a network: how it comes out in tables of rows drawn again from its table.
 
-What the fit to the whole table has chosen, the strength and kind of the penalty and whether there
-is a linear term, is held: resamples say how an estimate made by these choices varies over tables,
-and not how the choices do. All else is done anew, with other noise and other draws.
+What the fit to the whole table has chosen, the transform, the strength and kind of the penalty and
+whether there is a linear term, is held: resamples say how an estimate made by these choices varies
+over tables, and not how the choices do. All else is done anew, with other noise and other draws.
 Source: Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 13.
 """
 

@@ -49,7 +49,7 @@ class GaussianDensity(NetworkEstimator):
         check_is_fitted(self)
         return likelihood_score(self._mean(), self._result.model.precision, self._transformed(X))
 
-    def _log_densities(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _log_densities_of(self, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log densities (n,) of transformed rows Y (n, d), which are exact.
 
         Of a transform with a bound, the density of the values below it, which stand for it, is not
