@@ -54,6 +54,7 @@ _TRANSFORMS = {
     Transform.CBRT: "after their cube root was taken",
     Transform.SQRT: "after their square root was taken",
     Transform.LOG1P: "after log(1 + x) was taken",
+    Transform.RANK_NORMAL: "after their ranks were given the quantiles of a normal distribution",
 }
 _FILLINGS: dict[str, str] = {
     "mean": "missing cells filled by their column's mean",
@@ -95,8 +96,8 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         else ("truncated to non-negative values, with density proportional to exp(−½xᵀKx + hᵀx)")
     )
     yield (
-        f"The {result.counts.n_variables} variables, {_TRANSFORMS[spec.model.transform]}, were "
-        f"modelled by a Gaussian {support}."
+        f"The {result.counts.n_variables} variables, {_transformed(spec, result)}, were modelled "
+        f"by a Gaussian {support}."
     )
     if not is_gaussian:
         is_free = result.linear.choice is LinearChoice.FREE
@@ -114,6 +115,24 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         f"Computed with VNCE {versions.vnce} (Python {versions.python}, NumPy {versions.numpy}, "
         f"SciPy {versions.scipy}, PyTorch {versions.torch}), seed {result.seed}."
     )
+
+
+def _transformed(spec: EstimationSpec, result: EstimationResult) -> str:
+    """Return what became of the values before the fit, each transform with its variables."""
+    applied = result.transform
+    if isinstance(applied, list):
+        of_transform: dict[Transform, list[str]] = {}
+        for name, transform in zip(result.names, applied, strict=True):
+            of_transform.setdefault(Transform(transform), []).append(name)
+        parts = [
+            f"{', '.join(names)} {_TRANSFORMS[transform]}"
+            for transform, names in of_transform.items()
+        ]
+        said = "; ".join(parts)
+    else:
+        said = _TRANSFORMS[Transform(applied)]
+    is_chosen = spec.model.transform is Transform.AUTO
+    return f"{said} (chosen by the log density of held-out rows)" if is_chosen else said
 
 
 def _estimator(estimator: EstimatorSpec) -> str:
