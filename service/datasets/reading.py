@@ -1,6 +1,7 @@
 """Bytes to a table of numbers with everything that was not simply a number accounted for."""
 
 import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, assert_never
 
@@ -11,13 +12,13 @@ from service.datasets.profile.column_warnings import counts_rows
 from service.datasets.profile.summary import summarise
 from service.datasets.readers import sniffing
 from service.datasets.readers.columnar import read_arrow, read_parquet
-from service.datasets.readers.csv import read_csv
+from service.datasets.readers.csv import read_csv, read_texts
 from service.datasets.readers.json import read_json
 from service.datasets.readers.names import check_names, name_changes
 from service.datasets.readers.parsed import ParsedTable
 from service.datasets.readers.refusals import refuse_cells, refuse_units_row, unreadable
 from service.datasets.schemas import Change, DatasetSummary
-from service.datasets.vocabulary import ChangeCode, DatasetFormat
+from service.datasets.vocabulary import ChangeCode, DatasetFormat, Encoding, RequestedFormat
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,32 @@ def read_dataset(
         cells=parsed.ledger.cells([""] * first + names),
         summary=summarise(table, parsed, first, changes),
     )
+
+
+def read_csv_texts(
+    content: bytes, summary: DatasetSummary, names: Sequence[str]
+) -> Iterator[list[str]]:
+    """Yield the cells of some variables row by row, as the upload that gave `summary` has them.
+
+    A double may hold a number's digits only in part, or be written in other ways.
+    """
+    dialect = summary.csv_dialect
+    assert dialect is not None
+    codes = {change.code for change in summary.changes}
+    # Not validated: more lines may have been skipped, blank ones too, than can be asked for.
+    options = ReadOptions.model_construct(
+        format=RequestedFormat.CSV,
+        delimiter=dialect.delimiter,
+        decimal=dialect.decimal,
+        encoding=None if summary.encoding_detected else Encoding(str(summary.encoding)),
+        skip_rows=dialect.header_line - 1,
+        units_row=ChangeCode.UNITS_ROW_SKIPPED in codes,
+    )
+    first = int(ChangeCode.INDEX_COLUMN_EXCLUDED in codes)
+    places = {column.name: first + i for i, column in enumerate(summary.columns)}
+    chosen = [places[name] for name in names]
+    for cells in read_texts(io.BytesIO(content), options):
+        yield [cells[place] for place in chosen]
 
 
 def _parse(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:

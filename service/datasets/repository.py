@@ -1,15 +1,17 @@
 """SQL of data sets and their ground truth."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO
 
 from sqlalchemy import Select, delete, or_, select
 from sqlalchemy.orm import Session, defer
 
 from service.datasets.readers.cells import CELL_SCHEMA
+from service.datasets.reading import read_csv_texts
 from service.datasets.records import DatasetRecord, GroundTruthRecord
 from service.datasets.schemas import DatasetSummary
-from service.datasets.stored_table import StoredTable, from_parquet
+from service.datasets.stored_table import StoredTable, Texts, from_parquet
 from service.datasets.vocabulary import DatasetFormat
 from service.db import blobs
 from service.db.blobs import BlobRecord
@@ -112,15 +114,20 @@ def load_table(session: Session, dataset_id: str) -> StoredTable:
         cells = CELL_SCHEMA.empty_table()
     else:
         cells = from_parquet(blobs.load(session, record.cells_blob_id))
+    summary = DatasetSummary.model_validate(record.summary) if record.summary else None
+    texts: Texts | None = None
+    if record.format == DatasetFormat.CSV and summary is not None:
+        texts = partial(read_csv_texts, blobs.load(session, record.original_blob_id), summary)
     truth = session.get(GroundTruthRecord, dataset_id)
     return StoredTable(
         dataset_id=dataset_id,
         name=record.name,
         sha256=stored.original.sha256,
         table=table,
+        texts=texts,
         cells=cells,
         ground_truth=None if truth is None else truth.edges,
-        summary=DatasetSummary.model_validate(record.summary) if record.summary else None,
+        summary=summary,
     )
 
 

@@ -1,12 +1,16 @@
 """A data set's table as jobs read it, and the bytes it is kept in."""
 
 import io
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.datasets.schemas import DatasetSummary, DatasetWarning
+
+# Yields the cells of some variables row by row, as an upload has them.
+Texts = Callable[[Sequence[str]], Iterator[list[str]]]
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class StoredTable:
     sha256: str
     # One double column a variable; null where no number is known.
     table: pa.Table
+    # What was read for the table's numbers; None unless the upload is CSV.
+    texts: Texts | None
     # The censored and unknown cells among the nulls: `cells.CELL_SCHEMA`.
     cells: pa.Table
     # Pairs of names, each once; None where no true graph is attached.

@@ -37,6 +37,8 @@ from service.jobs.vocabulary import (
     Preset,
 )
 
+# Cells of all completed tables of a job: 200 MB as text.
+MOST_DRAWN_CELLS = 10_000_000
 # The comparators of model `gaussian`, which estimate no other.
 _ON_THE_LINE = (GaussianEmEstimatorSpec, GaussianScoreMatchingEstimatorSpec)
 
@@ -95,6 +97,13 @@ def _of_the_table(
         yield ProblemItem(
             message=f"At least {MIN_ROWS} rows with something observed are needed, got {rows}.",
             pointer="/dataset_id",
+        )
+    num_drawn = (request.imputations or 0) * summary.n_rows * width
+    if num_drawn > MOST_DRAWN_CELLS:
+        yield ProblemItem(
+            message=f"{request.imputations} completed tables have {num_drawn} cells, and at most "
+            f"{MOST_DRAWN_CELLS} are written. Ask for fewer, or use fewer variables.",
+            pointer="/imputations",
         )
     yield from _of_the_pair(request)
     estimator = request.estimator

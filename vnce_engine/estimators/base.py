@@ -100,18 +100,21 @@ class NetworkEstimator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Raises `ValueError` if m is not from 1 to 100, or K not positive definite.
         """
+        return np.stack(list(self.iterate_imputations(X, m, random_state=random_state)))
+
+    def iterate_imputations(
+        self, X: ArrayLike, m: int = 20, *, random_state: RandomState = 0
+    ) -> Iterator[FloatArray]:
+        """Return the tables (n, d) of `impute_multiple` in turn, one in memory at a time."""
         check_is_fitted(self)
         check_count("m", m, most=NUM_DRAWS)
         table = self._read(X, reset=False)
-        return np.stack(list(self._completed_tables(table, m, seed_of(random_state))))
-
-    def _completed_tables(self, table: FloatArray, m: int, seed: int) -> Iterator[FloatArray]:
         if not self._result.diagnostics.is_positive_definite:
             raise ValueError(
                 "`impute_multiple` needs a positive definite K: of an indefinite one missing cells "
                 "need not have a distribution"
             )
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed_of(random_state))
         draws = self._result.model_draws
         taken = torch.randperm(len(draws), generator=generator)[:m].tolist()
         models = [draws[i] for i in taken] if draws else [self._result.model] * m

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from service.datasets.stored_table import Texts
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import Transform
@@ -40,7 +41,11 @@ class FittedNetwork:
     spec: EstimationSpec
     dataset_name: str
     estimator: NetworkEstimator
-    # The data (n, d), NaN where no number is known, and the same with every gap filled.
+    # A column of doubles a variable, null where no number is known.
+    table: pa.Table
+    # What was read for its numbers; None where the upload had no texts.
+    texts: Texts | None
+    # The same (n, d), NaN where null, and with every gap filled.
     X: NDArray[np.float64]
     completed: NDArray[np.float64]
     # All pairs, strongest first.
@@ -62,6 +67,7 @@ class FittedNetwork:
         dataset_name: str,
         estimator: NetworkEstimator,
         table: pa.Table,
+        texts: Texts | None,
         truth: frozenset[Pair] | None,
     ) -> Self:
         """Return the network that `estimator`, fitted to `table`, has found."""
@@ -95,6 +101,8 @@ class FittedNetwork:
             spec=spec,
             dataset_name=dataset_name,
             estimator=estimator,
+            table=table,
+            texts=texts,
             X=to_array(table),
             completed=estimator.impute(table),
             edges=edges,

@@ -10,11 +10,15 @@ from service.jobs.specs.contrastive import ContrastiveSpec
 from service.results.outcome import Artefact
 from service.results.vocabulary import EdgeRule
 from vnce_engine.estimators.base import NetworkEstimator
+from worker.artefacts.exports.completed import (
+    CompletedColumns,
+    imputation_artefacts,
+    multiple_imputation_artefacts,
+)
 from worker.artefacts.exports.graph import graph_artefacts
 from worker.artefacts.exports.objective import objective_artefact
 from worker.artefacts.exports.roc import adjacency, roc_artefacts
 from worker.artefacts.exports.tables import (
-    imputation_artefacts,
     matrix_artefacts,
     partial_correlation_artefacts,
 )
@@ -40,8 +44,19 @@ def _partial_correlations(fitted: FittedNetwork) -> Iterable[Artefact]:
     return partial_correlation_artefacts(_names(fitted), matrix, transform, fitted.reason)
 
 
-def _imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
-    return imputation_artefacts(_names(fitted), fitted.completed, ~np.isnan(fitted.X))
+def mean_imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
+    """Return the table with every missing cell at its mean."""
+    return imputation_artefacts(_completed_columns(fitted), fitted.completed)
+
+
+def multiple_imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
+    """Yield completed tables; nothing where none were asked for, or warnings say why none are."""
+    spec, estimator = fitted.spec, fitted.estimator
+    if spec.imputations is None or not estimator.diagnostics_.is_positive_definite:
+        return
+    seed = planned(spec.seed)
+    tables = estimator.iterate_imputations(fitted.table, spec.imputations, random_state=seed)
+    yield from multiple_imputation_artefacts(_completed_columns(fitted), tables)
 
 
 def _graph(fitted: FittedNetwork) -> Iterable[Artefact]:
@@ -126,7 +141,8 @@ def _roc(fitted: FittedNetwork) -> Iterable[Artefact]:
 MAKERS: tuple[Maker, ...] = (
     _precision,
     _partial_correlations,
-    _imputations,
+    mean_imputations,
+    multiple_imputations,
     _graph,
     _variables,
     _objective,
@@ -135,6 +151,10 @@ MAKERS: tuple[Maker, ...] = (
     _intervals,
     _roc,
 )
+
+
+def _completed_columns(fitted: FittedNetwork) -> CompletedColumns:
+    return CompletedColumns(_names(fitted), ~np.isnan(fitted.X), fitted.texts)
 
 
 def _names(fitted: FittedNetwork) -> list[str]:

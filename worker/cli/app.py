@@ -114,6 +114,7 @@ _SERVICE = "With a running service"
 for _panel, _command, _example in (
     (_HERE, local.demo, "vnce demo --out ~/vnce-demo"),
     (_HERE, local.fit, "vnce fit assays.csv --transform cbrt --na-value -999 --out result"),
+    (_HERE, local.impute, "vnce impute assays.csv -m 20 --output completed.parquet"),
     (_HERE, local.serve, "vnce serve --data ~/vnce-data --workers 2"),
     (_HERE, local.reproduce, "vnce reproduce mixture-population --quick"),
     (_SERVICE, submission.submit, "vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait"),

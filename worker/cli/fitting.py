@@ -4,27 +4,27 @@ import hashlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, assert_never
+from typing import assert_never
 
 import pydantic
 import typer
 
 from service.datasets.graph_documents import GroundTruthCreate
 from service.datasets.ground_truth import canonical_edges
-from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.reading import ReadDataset, read_dataset
+from service.datasets.options import ReadLimits
+from service.datasets.reading import ReadDataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import AnyEstimationSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.outcome import Artefact, Outcome
-from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.ground_truth import pair
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.flag_names import in_flags
+from worker.cli.local_table import LocalTable
 from worker.cli.network_summary import NUM_TOP_EDGES
 from worker.cli.printing import ERR, OUT, print_json, to_json
 from worker.cli.progress import board
@@ -51,14 +51,10 @@ def fit_file(
     Raises `ProblemError` for a table that cannot be read, is larger than `limits` allow or does
     not fit the model, and `JobFailedError` where the numerics allow no result.
     """
-    options = validated(pydantic.TypeAdapter(ReadOptions), reading)
-    content = path.read_bytes()
-    dataset = read_dataset(content, options, limits)
-    identity = DatasetIdentity(
-        id=request["dataset_id"], name=path.name, sha256=hashlib.sha256(content).hexdigest()
-    )
+    local = LocalTable.read(path, reading, request["dataset_id"], limits)
+    dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
-    run = _work(_job(request), dataset, identity, true_edges)
+    run = _work(_job(request), local, true_edges)
     with board(ERR) as add:
         show = add(path.name)
 
@@ -102,28 +98,22 @@ def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
 
 def _work(
     job: EstimationSpec | MixtureEstimationSpec,
-    dataset: ReadDataset,
-    identity: DatasetIdentity,
+    local: LocalTable,
     true_edges: list[list[str]] | None,
 ) -> Callable[[OnStep], Outcome]:
     """Return the job's work, every choice made as the service would; raises `ProblemError`."""
-    inputs: dict[str, Any] = {
-        "table": dataset.table,
-        "censored": dataset.cells,
-        "table_warnings": dataset.summary.warnings,
-        "dataset": identity,
-    }
+    summary, inputs = local.dataset.summary, local.inputs()
     match job:
         case EstimationSpec():
-            spec = resolve(job, dataset.summary)
-            request = EstimationRequest(
-                spec, ground_truth=true_edges, summary=dataset.summary, **inputs
+            spec = resolve(job, summary)
+            estimation = EstimationRequest(
+                spec, texts=local.texts, ground_truth=true_edges, summary=summary, **inputs
             )
-            return partial(estimate, request)
+            return partial(estimate, estimation)
         case MixtureEstimationSpec():
             if true_edges is not None:
                 raise typer.BadParameter("a mixture has no graph to score", param_hint="--truth")
-            mixture = resolve_mixture(job, dataset.summary)
+            mixture = resolve_mixture(job, summary)
             return partial(estimate_mixture, MixtureRequest(mixture, **inputs))
         case _ as unknown:
             assert_never(unknown)

@@ -1,4 +1,4 @@
-"""`vnce fit`, `serve`, `demo` and `reproduce`: what runs on this machine.
+"""`vnce fit`, `impute`, `serve`, `demo` and `reproduce`: what runs on this machine.
 
 Each imports what it runs inside its function: torch, matplotlib and the servers take up to three
 seconds to load, which no other command and no `--help` should wait for. What computes is imported
@@ -14,11 +14,19 @@ import typer
 from service.datasets.options import ReadLimits
 from service.datasets.vocabulary import FORMATS
 from service.http.words import counted
+from service.jobs.specs.estimation import MAX_IMPUTATIONS
 from service.jobs.vocabulary import ExperimentName
 from service.settings import Settings
 from worker.cli.client import Client
 from worker.cli.connection import connect
-from worker.cli.options import ESTIMATION, EXPERIMENT, READING, Json, estimation_request
+from worker.cli.options import (
+    ESTIMATION,
+    EXPERIMENT,
+    IMPUTATION,
+    READING,
+    Json,
+    estimation_request,
+)
 from worker.cli.printing import ERR, OUT
 from worker.cli.spec_options import with_options
 from worker.processes import threads
@@ -131,6 +139,48 @@ def reproduce(
             service = stack.enter_context(embedded.running_service(workers=workers))
             client = stack.enter_context(Client.connect(service.url))
         runs.reproduce(client, body, folder, OUT)
+
+
+@with_options(READING, IMPUTATION)
+def impute(
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, dir_okay=False, help=f"Table: {FORMATS}."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            dir_okay=False,
+            help="File that the completed table goes to, .csv or .parquet.",
+            show_default="FILE-imputed.csv or .parquet, here",
+        ),
+    ] = None,
+    imputations: Annotated[
+        int | None,
+        typer.Option(
+            "--imputations",
+            "-m",
+            min=1,
+            max=MAX_IMPUTATIONS,
+            help="Completed tables to draw, one below the other, for Rubin's rules.",
+            show_default="one, every missing cell at its mean",
+        ),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Fit one table here and write it with its missing cells filled.
+
+    Observed cells stay as they are, in CSV to the last character. Exit status as of `vnce fit`.
+    """
+    threads.limit(1)
+    from worker.cli.imputing import impute_file, output_of  # noqa: PLC0415 - torch, which reads the limit at import
+
+    target = output_of(file, output)
+    request = estimation_request(LOCAL, given, IMPUTATION) | {"imputations": imputations}
+    limits = ReadLimits.from_settings(Settings.from_environment())
+    raise typer.Exit(impute_file(file, target, READING.document(given), request, limits))
 
 
 @with_options(READING, ESTIMATION)

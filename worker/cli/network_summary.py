@@ -21,6 +21,17 @@ def print_network(
     truth: frozenset[Pair] | None = None,
 ) -> None:
     """Print how the fit ended, its warnings, its scores and its strongest edges."""
+    print_fit(console, result)
+    for score in result.scores:
+        if score.auc is not None:
+            console.print(f"AUC by {score.score}: {score.auc:.3f}", highlight=False)
+    console.print(edge_table(edges, truth, f"{_found(result)}; the strongest {len(edges)}:"))
+    if (said := result.uncertainty) is not None and said.reason is not None:
+        console.print(f"No intervals: {said.reason}.", markup=False, highlight=False)
+
+
+def print_fit(console: Console, result: EstimationResult) -> None:
+    """Print how the fit ended, what of, and its warnings."""
     counts = result.counts
     print_ending(console, result.convergence.converged, result.convergence.message)
     strength = None if result.penalty is None else result.penalty.strength
@@ -35,12 +46,6 @@ def print_network(
     if result.transform_evidence:
         console.print(_compared(result.transform_evidence), markup=False, highlight=False)
     print_warnings(console, (warning.model_dump() for warning in result.warnings))
-    for score in result.scores:
-        if score.auc is not None:
-            console.print(f"AUC by {score.score}: {score.auc:.3f}", highlight=False)
-    console.print(edge_table(edges, truth, f"{_found(result)}; the strongest {len(edges)}:"))
-    if (said := result.uncertainty) is not None and said.reason is not None:
-        console.print(f"No intervals: {said.reason}.", markup=False, highlight=False)
 
 
 def _found(result: EstimationResult) -> str:

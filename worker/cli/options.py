@@ -35,13 +35,27 @@ Cursor = Annotated[
 _OF_THE_GAUSSIAN_ALONE = ("gaussian-em", "gaussian-score-matching")
 
 READING = RequestOptions({"": ReadOptions}, panels={"": "How the file is read"})
-ESTIMATION = RequestOptions(
-    {"": EstimationSpec, "mixture": MixtureEstimationSpec},
-    panels={"": "Data and result", "/model": "Model", "/estimator": "Estimator"},
-    places={"/dataset_id": "DATASET", "/tag": "--tag"},
-    defaults={
+_OF_ESTIMATIONS: dict[str, Any] = {
+    "panels": {"": "Data and result", "/model": "Model", "/estimator": "Estimator"},
+    "defaults": {
         "/model/kind": f"truncated-gaussian; gaussian for {', '.join(_OF_THE_GAUSSIAN_ALONE)}"
     },
+}
+ESTIMATION = RequestOptions(
+    {"": EstimationSpec, "mixture": MixtureEstimationSpec},
+    places={"/dataset_id": "DATASET", "/tag": "--tag"},
+    **_OF_ESTIMATIONS,
+)
+# Of a network whose edges are of no interest.
+IMPUTATION = RequestOptions(
+    {"": EstimationSpec},
+    places={
+        "/dataset_id": "FILE",
+        "/tag": "--tag",
+        "/edge_threshold": "--edge-threshold",
+        "/imputations": "--imputations",
+    },
+    **_OF_ESTIMATIONS,
 )
 SIMULATION = RequestOptions(
     {"": SimulationSpec},
@@ -82,9 +96,11 @@ BOOTSTRAP = RequestOptions(
 )
 
 
-def estimation_request(dataset_id: str, given: Mapping[str, Any]) -> JsonObject:
+def estimation_request(
+    dataset_id: str, given: Mapping[str, Any], options: RequestOptions = ESTIMATION
+) -> JsonObject:
     """Return the body of an estimation job; what was not given is left to the service."""
-    document = ESTIMATION.document(given)
+    document = options.document(given)
     estimator = {"kind": "vnce"} | document.get("estimator", {})
     is_gaussian = estimator["kind"] in _OF_THE_GAUSSIAN_ALONE
     usual = ModelKind.GAUSSIAN if is_gaussian else ModelKind.TRUNCATED_GAUSSIAN

@@ -11,19 +11,20 @@ from typing import assert_never
 import pyarrow as pa
 
 from service.datasets.schemas import DatasetSummary, DatasetWarning
+from service.datasets.stored_table import Texts
 from service.datasets.vocabulary import WarningCode
 from service.http.problems import ProblemCode, ProblemItem, problem_document
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import CensoredRule
 from service.results.outcome import Artefact, Outcome
-from service.results.schemas import DatasetIdentity
+from service.results.schemas import DatasetIdentity, EstimationResult
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
 from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.ground_truth import Pair, pair
-from worker.artefacts.network_files import MAKERS
+from worker.artefacts.network_files import MAKERS, Maker
 from worker.artefacts.report.page import report_artefact
 from worker.jobs.builders import build_estimator
 from worker.jobs.failures import FitCancelledError, JobFailedError
@@ -57,6 +58,8 @@ class EstimationRequest:
     spec: EstimationSpec
     # A column of doubles for every variable of the spec, null where no number is known.
     table: pa.Table
+    # What was read for its numbers; None where the upload had no texts.
+    texts: Texts | None
     # Cells such as `<0.5` or `ND`, by `column`; see `service.datasets.readers.cells.CELL_SCHEMA`.
     censored: pa.Table
     # Undirected pairs of names; None where no true graph is known.
@@ -71,7 +74,17 @@ class EstimationRequest:
 
 
 def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
-    """Fit the model and make every derived file.
+    """Fit the model and make every derived file, as `estimate_files` does."""
+    fitted, document, artefacts = estimate_files(request, on_step, MAKERS)
+    artefacts.append(report_artefact(fitted, document, request.summary, artefacts))
+    report(on_step, "export", 1.0)
+    return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+
+
+def estimate_files(
+    request: EstimationRequest, on_step: OnStep, makers: Sequence[Maker]
+) -> tuple[FittedNetwork, EstimationResult, list[Artefact]]:
+    """Fit the model and make some of the files.
 
     `on_step` hears of the stages prepare, those of the engine, and export, with the share of the
     whole that is done, which never falls; it stops the estimation by returning True.
@@ -93,8 +106,8 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
 
     report(on_step, "export", FITTED)
     started = time.perf_counter()
-    fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, truth)
-    artefacts = _make_artefacts(fitted, on_step)
+    fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, request.texts, truth)
+    artefacts = _make_artefacts(fitted, makers, on_step)
     document = encode(
         fitted,
         request.dataset,
@@ -104,17 +117,17 @@ def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
         export_seconds=time.perf_counter() - started,
         resumed=resumed,
     )
-    artefacts.append(report_artefact(fitted, document, request.summary, artefacts))
-    report(on_step, "export", 1.0)
-    return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+    return fitted, document, artefacts
 
 
-def _make_artefacts(fitted: FittedNetwork, on_step: OnStep) -> list[Artefact]:
+def _make_artefacts(
+    fitted: FittedNetwork, makers: Sequence[Maker], on_step: OnStep
+) -> list[Artefact]:
     artefacts: list[Artefact] = []
-    for position, make in enumerate(MAKERS, start=1):
+    for position, make in enumerate(makers, start=1):
         for artefact in make(fitted):
             artefacts.append(artefact)
-            done = position / (len(MAKERS) + 1)
+            done = position / (len(makers) + 1)
             report(on_step, "export", FITTED + (1 - FITTED) * done)
     return artefacts
 

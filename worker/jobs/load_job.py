@@ -88,6 +88,7 @@ def load_request(session: Session, claim: Claim, spec: EstimationSpec) -> Estima
     return EstimationRequest(
         spec=spec,
         table=stored.table,
+        texts=stored.texts,
         censored=stored.cells,
         ground_truth=claim.ground_truth,
         table_warnings=stored.warnings,

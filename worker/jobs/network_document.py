@@ -112,6 +112,7 @@ def encode(
             *censoring_warnings(censored),
             *_table_and_engine_warnings(fitted, table_warnings),
             *left_out_warnings(fitted.edges),
+            *_imputation_warnings(fitted),
         ],
         assumption=_assumption(fitted),
         counts=_counts(fitted, censored),
@@ -129,6 +130,29 @@ def encode(
             resumed=resumed,
         ),
     )
+
+
+def _imputation_warnings(fitted: FittedNetwork) -> list[ResultWarning]:
+    """Return why there are no completed tables that were asked for, or why they are too alike."""
+    estimator = fitted.estimator
+    if fitted.spec.imputations is None or not np.isnan(fitted.X).any():
+        return []
+    if not estimator.diagnostics_.is_positive_definite:
+        code = "imputations-not-drawn"
+        message = (
+            "K is not positive definite: missing cells need not have a distribution, and no "
+            "completed tables were drawn."
+        )
+    elif not estimator.has_model_draws_:
+        code = "imputations-too-alike"
+        message = (
+            "All completed tables were drawn under the K and h of the fit, since how uncertain "
+            f"these are is not known ({estimator.no_uncertainty_}): they differ too little, and "
+            "what is pooled from them looks too certain."
+        )
+    else:
+        return []
+    return [ResultWarning(code=code, message=message, columns=[])]
 
 
 def _assumption(fitted: FittedNetwork) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import BinaryIO
 
@@ -32,6 +33,31 @@ def read_csv(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Parsed
     lines above the header, ragged rows, unclosed quotes, nameless or repeated columns.
     """
     characters = encoding.determine(file, options.encoding)
+    with _opened(file, characters, options) as (dialect, records):
+        table = _CsvTable(dialect, options, limits)
+        table.read(records)
+    return table.parsed(characters)
+
+
+def read_texts(file: BinaryIO, options: ReadOptions) -> Iterator[list[str]]:
+    """Yield the cells of each row of a file that `read_csv` has read, as they are written there.
+
+    But for blanks around them and decimal commas, which become points.
+    """
+    characters = encoding.determine(file, options.encoding)
+    with _opened(file, characters, options) as (dialect, records):
+        for _, record in islice(records, 1 + options.units_row, None):
+            cells = [cell.strip() for cell in record]
+            if dialect.decimal is Decimal.COMMA:
+                cells = [cell.replace(",", ".") for cell in cells]
+            yield cells
+
+
+@contextmanager
+def _opened(
+    file: BinaryIO, characters: encoding.TextEncoding, options: ReadOptions
+) -> Iterator[tuple[Dialect, "_Records"]]:
+    """Yield how the file is written, and its records from the header on."""
     with characters.open(file) as text:
         sample = text.read(csv_dialect.SAMPLE_CHARACTERS)
         if text.read(1):
@@ -40,9 +66,7 @@ def read_csv(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Parsed
     with characters.open(file) as text:
         for _ in islice(text, dialect.num_skipped):
             pass
-        table = _CsvTable(dialect, options, limits)
-        table.read(_Records(dialect.reader(text), dialect.num_skipped))
-    return table.parsed(characters)
+        yield dialect, _Records(dialect.reader(text), dialect.num_skipped)
 
 
 class _Records:

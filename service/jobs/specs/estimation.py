@@ -27,6 +27,9 @@ from service.jobs.specs.contrastive import (
 from service.jobs.specs.models import ModelSpec, TruncatedGaussianModelSpec
 from service.jobs.vocabulary import CensoredRule
 
+# As many have parameters of their own: the engine's limit.
+MAX_IMPUTATIONS = 100
+
 Censored = Annotated[
     CensoredRule,
     Field(
@@ -86,6 +89,12 @@ class EstimationSpec(SpecModel):
         description="Absolute partial correlation, from 0 to 1, from which an edge matters: one "
         "whose interval lies within it is absent. Where edges have no intervals, and of a graph by "
         "`ebic` or `stability`, pairs that reach it are selected, elsewhere those found present.",
+    )
+    imputations: Annotated[int, Field(strict=True, ge=1, le=MAX_IMPUTATIONS)] | None = Field(
+        None,
+        description=f"Completed tables to draw, from 1 to {MAX_IMPUTATIONS}, in the files "
+        "`imputations-m.csv` and `imputations-m.parquet`: what is estimated from each is pooled by "
+        "Rubin's rules; null: none, but the one with every missing cell at its mean.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: Seed = DEFAULT_SEED

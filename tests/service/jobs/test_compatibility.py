@@ -8,6 +8,7 @@ import pytest
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
 from service.http.problems import ProblemItem
+from service.jobs import compatibility
 from service.jobs.compatibility import num_parameters, reasons_against
 from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.estimation import EstimationSpec
@@ -62,6 +63,16 @@ def test_a_column_with_few_numbers_is_counted_and_the_option_named() -> None:
     assert "Fewer than 6 cells" in reason.message
     assert judge([1, 2, 3, 4, 5] + [""] * 7, min_observed=5) == []
     assert [reason.column for reason in judge(with_cells(), min_observed=13)] == ["a", "b", "c"]
+
+
+def test_more_completed_tables_than_are_written_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compatibility, "MOST_DRAWN_CELLS", 2 * 12 * 3)
+    assert judge(with_cells(), imputations=2) == []
+    [reason] = judge(with_cells(), imputations=3)
+    assert reason.pointer == "/imputations"
+    assert "3 completed tables have 108 cells" in reason.message
 
 
 def test_complete_columns_of_the_smallest_table_are_enough() -> None:

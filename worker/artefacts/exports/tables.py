@@ -13,10 +13,9 @@ from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import (
     AppliedTransforms,
-    ImputationsRead,
-    ImputedCell,
     MatrixRead,
     PartialCorrelationsRead,
+    ResultModel,
 )
 from worker.artefacts.exports.csv_text import csv_bytes
 
@@ -32,7 +31,7 @@ def matrix_artefacts(
     the rows are in the order of the columns.
     """
     document = MatrixRead(names=list(names), transform=transform, values=matrix.tolist())
-    return [_json(stem, document), *_matrix_files(stem, names, matrix)]
+    return [json_artefact(stem, document), *_matrix_files(stem, names, matrix)]
 
 
 def partial_correlation_artefacts(
@@ -46,15 +45,15 @@ def partial_correlation_artefacts(
     document = PartialCorrelationsRead(
         names=list(names), transform=transform, values=_without_nan(matrix), reason=reason
     )
-    return [_json(stem, document), *_matrix_files(stem, names, matrix)]
+    return [json_artefact(stem, document), *_matrix_files(stem, names, matrix)]
 
 
 def _matrix_files(stem: str, names: Sequence[str], matrix: FloatArray) -> list[Artefact]:
     rows = ([name, *values] for name, values in zip(names, _without_nan(matrix), strict=True))
     return [
-        _npy(stem, matrix),
+        npy_artefact(stem, matrix),
         Artefact(f"{stem}.csv", MediaType.CSV, csv_bytes(["", *names], rows)),
-        _parquet(stem, names, matrix),
+        parquet_artefact(stem, names, matrix),
     ]
 
 
@@ -62,41 +61,20 @@ def _without_nan(matrix: FloatArray) -> list[list[float | None]]:
     return [[None if math.isnan(value) else value for value in row] for row in matrix.tolist()]
 
 
-def imputation_artefacts(
-    names: Sequence[str], completed: FloatArray, observed: NDArray[np.bool_]
-) -> list[Artefact]:
-    """Return the completed table (n, d) as `imputations`.json, .npy, .csv and .parquet.
-
-    The JSON file also lists the cells that `observed`, bool (n, d), says had no value.
-    """
-    document = ImputationsRead(
-        names=list(names),
-        values=completed.tolist(),
-        imputed=[
-            ImputedCell(row=int(i) + 1, column=names[j], value=float(completed[i, j]))
-            for i, j in np.argwhere(~observed)
-        ],
-    )
-    stem = "imputations"
-    return [
-        _json(stem, document),
-        _npy(stem, completed),
-        Artefact(f"{stem}.csv", MediaType.CSV, csv_bytes(names, completed.tolist())),
-        _parquet(stem, names, completed),
-    ]
-
-
-def _json(stem: str, document: MatrixRead | PartialCorrelationsRead | ImputationsRead) -> Artefact:
+def json_artefact(stem: str, document: ResultModel) -> Artefact:
+    """Return a document as `stem`.json."""
     return Artefact(f"{stem}.json", MediaType.JSON, document.model_dump_json().encode())
 
 
-def _npy(stem: str, table: FloatArray) -> Artefact:
+def npy_artefact(stem: str, table: FloatArray) -> Artefact:
+    """Return numbers (n, d) as `stem`.npy."""
     content = BytesIO()
     np.save(content, np.ascontiguousarray(table), allow_pickle=False)
     return Artefact(f"{stem}.npy", MediaType.NPY, content.getvalue())
 
 
-def _parquet(stem: str, names: Sequence[str], table: FloatArray) -> Artefact:
+def parquet_artefact(stem: str, names: Sequence[str], table: FloatArray) -> Artefact:
+    """Return numbers (n, d) as `stem`.parquet, NaN as null."""
     columns = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in table.T]
     content = BytesIO()
     parquet.write_table(pa.table(columns, names=list(names)), content)

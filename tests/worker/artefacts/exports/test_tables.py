@@ -9,7 +9,7 @@ import pytest
 
 from service.jobs.vocabulary import Transform
 from worker.artefacts.exports.csv_text import csv_bytes, safe_name
-from worker.artefacts.exports.tables import imputation_artefacts, matrix_artefacts
+from worker.artefacts.exports.tables import matrix_artefacts
 
 NAMES = ["体重", "=1+1", "a,b", "-x"]
 # Numbers whose digits are easily lost: tiny, subnormal, huge, negative zero, a third.
@@ -81,20 +81,3 @@ def test_negative_numbers_are_left_alone() -> None:
 def test_a_matrix_that_is_not_finite_is_refused() -> None:
     with pytest.raises(ValueError, match="finite"):
         matrix_artefacts("precision", ["a"], np.array([[np.nan]]), Transform.NONE)
-
-
-def test_imputations_list_exactly_the_cells_that_had_no_value() -> None:
-    completed = np.array([[1.0, 2.5], [3.0, 0.1]])
-    observed = np.array([[True, False], [False, True]])
-    artefacts = imputation_artefacts(["a", "b"], completed, observed)
-    files = {artefact.name: artefact.content for artefact in artefacts}
-    document = json.loads(files["imputations.json"])
-    assert document["values"] == completed.tolist()
-    assert document["imputed"] == [
-        {"row": 1, "column": "b", "value": 2.5},
-        {"row": 2, "column": "a", "value": 3.0},
-    ]
-    assert files["imputations.csv"] == b"a,b\n1.0,2.5\n3.0,0.1\n"
-    assert same_bits(np.load(BytesIO(files["imputations.npy"])), completed)
-    table = pyarrow.parquet.read_table(BytesIO(files["imputations.parquet"]))
-    assert table.to_pydict() == {"a": [1.0, 3.0], "b": [2.5, 0.1]}

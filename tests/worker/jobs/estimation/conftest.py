@@ -51,6 +51,7 @@ def make_request(small_table: pa.Table) -> MakeRequest:
             table_warnings=[],
             spec=job.model_copy(update={"variables": names, "seed": job.seed or 0}),
             table=table,
+            texts=None,
             censored=CELL_SCHEMA.empty_table() if cells is None else cells,
             ground_truth=ground_truth,
             dataset=DatasetIdentity(id="dataset_1", name="small.csv", sha256="0" * 64),

@@ -19,7 +19,9 @@ def test_evidence_that_is_not_finite_is_null_and_says_what_was_done(
     request = make_request()
     estimator = build_estimator(request.spec).fit(request.table)
     estimator.linear_evidence_ = LinearEvidence(gain, abs(gain), "free if it gains")
-    fitted = FittedNetwork.of(request.spec, "small.csv", estimator, request.table, truth=None)
+    fitted = FittedNetwork.of(
+        request.spec, "small.csv", estimator, request.table, texts=None, truth=None
+    )
     document = encode(
         fitted, request.dataset, {}, [], fit_seconds=0.0, export_seconds=0.0, resumed=False
     )
