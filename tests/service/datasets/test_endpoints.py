@@ -65,6 +65,8 @@ def test_jobs_read_the_numbers_cells_and_truth_that_were_stored(client, settings
     assert stored.cells.to_pylist() == [
         {"row": 1, "column": "c", "text": "<0.5", "lower": None, "upper": 0.5}
     ]
+    assert stored.texts is not None
+    assert list(stored.texts(["c", "a"])) == [["<0.5", "1.5"], ["6", ""], ["9", "7"]]
     assert stored.ground_truth == [["a", "c"]]
     assert stored.sha256 == dataset["sha256"]
 
