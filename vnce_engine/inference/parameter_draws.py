@@ -7,12 +7,11 @@ penalty or because h is to be, stay zero.
 
 Where rows are few K would be indefinite in many draws. With D what a draw adds to K it becomes
 
-    K exp(K⁻¹ D) = K + D + ½ D K⁻¹ D + ...,
+    K exp(K⁻¹ (D - E)) = K + D + ½ D K⁻¹ D - E + ...,
 
-symmetric and positive definite like K, and h = K mu with mu moved as D and h's own draw move it to
-first order; where D is small beside K, that is the draw itself. Without a penalty, from the end of
-`UnpenalisedStep`, what is estimated from completed tables is nearer to the truth on average, but in
-short tables cells are drawn far from it: see docs/imputation.md.
+symmetric and positive definite like K, E the mean of ½ D K⁻¹ D over the draws, so that theirs is
+about K; and h = K mu with mu moved as D and h's own draw move it to first order. Where D is small
+beside K, that is the draw itself.
 """
 
 import torch
@@ -38,9 +37,11 @@ def parameter_draws(
     theta = augmented[upper_triangle(size, augmented.device)]
     is_moved = theta[start.free] != 0
     moved = start.free[is_moved]
-    curvature = penalty.curvature(augmented[:-1, :-1]).matrix()
-    information = (start.factor @ start.factor.mT)[is_moved][:, is_moved]
-    factor, info = torch.linalg.cholesky_ex(information + curvature[moved][:, moved])
+    # Of a hundred columns each of these matrices has 212 MB.
+    information = penalty.curvature(augmented[:-1, :-1]).matrix()[moved.unsqueeze(1), moved]
+    lines = start.factor[is_moved]
+    information.addmm_(lines, lines.mT)
+    factor, info = torch.linalg.cholesky_ex(information)
     if info != 0:
         return []
     shape = (len(moved), NUM_DRAWS)
@@ -48,17 +49,25 @@ def parameter_draws(
     deviations = torch.linalg.solve_triangular(factor.mT, normals, upper=True)
     changes = theta.new_zeros(NUM_DRAWS, len(theta))
     changes[:, moved] = deviations.mT / start.sample.num_rows**0.5
-    return [_moved(augmented, to_matrix(change, size)) for change in changes]
+    matrices = [to_matrix(change, size) for change in changes]
+    excess = _excess(augmented[:-1, :-1], torch.stack(matrices)[:, :-1, :-1])
+    return [_moved(augmented, change, excess) for change in matrices]
 
 
-def _moved(augmented: Tensor, change: Tensor) -> Tensor:
+def _excess(precision: Tensor, changes: Tensor) -> Tensor:
+    """Return E (d, d) of changes (m, d, d) of K."""
+    factor = torch.linalg.cholesky(precision)
+    return 0.5 * (changes @ torch.cholesky_solve(changes, factor)).mean(dim=0)
+
+
+def _moved(augmented: Tensor, change: Tensor, excess: Tensor) -> Tensor:
     """Return A changed in K and h by as much, to first order, its K definite as it was."""
     precision, linear = augmented[:-1, :-1], -augmented[:-1, -1:]
     factor = torch.linalg.cholesky(precision)
     relative = torch.cholesky_solve(change[:-1, :-1], factor)  # K⁻¹ D
     mean = torch.cholesky_solve(linear, factor)
     mean = mean - relative @ mean + torch.cholesky_solve(-change[:-1, -1:], factor)
-    drawn = precision @ torch.linalg.matrix_exp(relative)
+    drawn = precision @ torch.linalg.matrix_exp(relative - torch.cholesky_solve(excess, factor))
     moved = augmented.clone()
     moved[:-1, :-1] = 0.5 * (drawn + drawn.mT)
     moved[:-1, -1:] = -moved[:-1, :-1] @ mean

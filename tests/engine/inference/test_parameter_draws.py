@@ -13,12 +13,13 @@ from vnce_engine.contrastive.truncated_problem import Problem
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.information import to_matrix, upper_triangle
 from vnce_engine.inference import parameter_draws as module
-from vnce_engine.inference.parameter_draws import _moved, parameter_draws
+from vnce_engine.inference.parameter_draws import _excess, _moved, parameter_draws
 from vnce_engine.inference.uncertainty import UnpenalisedStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import Progress
 
 SIZE = 5
+NO_EXCESS = torch.zeros(SIZE - 1, SIZE - 1, dtype=torch.float64)
 
 
 def estimate(seed: int) -> Tensor:
@@ -36,7 +37,7 @@ def change(seed: int) -> Tensor:
 def test_a_small_change_of_k_and_h_is_made_as_it_is() -> None:
     augmented, moved_by = estimate(1), change(2)
     step = 1e-6
-    ends = [_moved(augmented, sign * step * moved_by) for sign in (1, -1)]
+    ends = [_moved(augmented, sign * step * moved_by, NO_EXCESS) for sign in (1, -1)]
     derivative = (ends[0] - ends[1]) / (2 * step)
     derivative[-1, -1] = moved_by[-1, -1]  # c stays
     torch.testing.assert_close(derivative, moved_by, rtol=1e-7, atol=1e-8)
@@ -45,9 +46,23 @@ def test_a_small_change_of_k_and_h_is_made_as_it_is() -> None:
 def test_k_is_positive_definite_whatever_the_change() -> None:
     augmented, moved_by = estimate(1), 20 * change(2)
     assert torch.linalg.eigvalsh((augmented + moved_by)[:-1, :-1])[0] < 0
-    moved = _moved(augmented, moved_by)
+    moved = _moved(augmented, moved_by, NO_EXCESS)
     torch.testing.assert_close(moved, moved.mT, rtol=0, atol=0)
     assert torch.linalg.eigvalsh(moved[:-1, :-1])[0] > 0
+
+
+def test_the_mean_of_draws_is_k_to_second_order() -> None:
+    """Of changes and their opposites; what is left is of fourth order."""
+    augmented, moved_by = estimate(1), 0.1 * change(2)
+    precision = augmented[:-1, :-1]
+    both = [moved_by, -moved_by]
+    excess = _excess(precision, torch.stack(both)[:, :-1, :-1])
+
+    def off(excess: Tensor) -> float:
+        ends = [_moved(augmented, changed, excess)[:-1, :-1] for changed in both]
+        return float((0.5 * (ends[0] + ends[1]) - precision).norm())
+
+    assert off(excess) < 0.05 * off(NO_EXCESS)
 
 
 @pytest.mark.parametrize("kind", [PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE])
@@ -71,7 +86,7 @@ def test_changes_have_the_covariance_of_the_posterior_and_zeros_stay(
     penalty = problem.penalty(1.0, kind, 60, has_linear=True)
 
     monkeypatch.setattr(module, "NUM_DRAWS", 20_000)
-    monkeypatch.setattr(module, "_moved", lambda _, change: change)
+    monkeypatch.setattr(module, "_moved", lambda _, change, excess: change)
     i, j = upper_triangle(SIZE, augmented.device)
     changes = torch.stack([change[i, j] for change in parameter_draws(step, penalty, generator)])
 
