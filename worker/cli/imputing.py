@@ -62,6 +62,7 @@ def impute_file(
             show(step.stage, step.fraction, step.objective)
 
         _, result, artefacts = estimate_files(estimation, on_step, (maker,))
+        show("export", 1.0, None)
     for change in local.dataset.summary.changes:
         OUT.print(f"reading: {in_flags(change.message)}", markup=False, highlight=False)
     print_fit(OUT, result)
