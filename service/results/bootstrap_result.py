@@ -6,7 +6,7 @@ from pydantic import Field
 
 from service.jobs.vocabulary import LinearChoice, PenaltyKind
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import ResultModel, VersionsRead
+from service.results.schemas import AppliedTransforms, ResultModel, VersionsRead
 
 
 class SpreadRead(ResultModel):
@@ -53,6 +53,7 @@ class BootstrapVariableRead(ResultModel):
 class HeldChoicesRead(ResultModel):
     """What the estimation chose and no resample chooses again; shares depend on it."""
 
+    transform: AppliedTransforms = Field(description="The transform of all variables, or of each.")
     linear: LinearChoice = Field(description="The linear term, `free` or `zero`.")
     penalty_kind: PenaltyKind | None = Field(description="Shape of the penalty.")
     penalty: float | None = Field(description="Its strength; null without one.")

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import assert_never
 
+import pyarrow as pa
 import pydantic
 import typer
 
@@ -24,6 +25,7 @@ from worker.artefacts.ground_truth import pair
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.flag_names import in_flags
+from worker.cli.local_bootstrap import bootstrap_here, bootstrap_spec
 from worker.cli.local_table import LocalTable
 from worker.cli.network_summary import NUM_TOP_EDGES
 from worker.cli.printing import ERR, OUT, print_json, to_json
@@ -35,6 +37,8 @@ from worker.cli.validation import validated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
 
+BOOTSTRAP = "bootstrap.json"
+
 
 def fit_file(
     path: Path,
@@ -43,18 +47,21 @@ def fit_file(
     reading: JsonObject,
     request: JsonObject,
     limits: ReadLimits,
+    n_resamples: int | None,
     *,
     as_json: bool,
 ) -> ExitCode:
     """Read, fit, write every file below `out`, print a summary (or the result as JSON).
 
-    Raises `ProblemError` for a table that cannot be read, is larger than `limits` allow or does
-    not fit the model, and `JobFailedError` where the numerics allow no result.
+    With `n_resamples` the network is bootstrapped, too. Raises `ProblemError` for a table that
+    cannot be read, is larger than `limits` allow or does not fit the model, and `JobFailedError`
+    where the numerics allow no result.
     """
     local = LocalTable.read(path, reading, request["dataset_id"], limits)
     dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
     run = _work(_job(request), local, true_edges)
+    bootstrap = None if n_resamples is None else _bootstrap(run, n_resamples)
     with board(ERR) as add:
         show = add(path.name)
 
@@ -62,12 +69,16 @@ def fit_file(
             show(step.stage, step.fraction, step.objective)
 
         outcome = run(on_step)
+        resampled = None if bootstrap is None else bootstrap(outcome, dataset.table, on_step)
     document = {
         **outcome.document.model_dump(mode="json"),
         "files": [_described(artefact) for artefact in outcome.artefacts],
     }
     files = {RESULT: to_json(document).encode()}
     files |= {artefact.name: artefact.content for artefact in outcome.artefacts}
+    if resampled is not None:
+        files |= {artefact.name: artefact.content for artefact in resampled.artefacts}
+        files[BOOTSTRAP] = to_json(resampled.document.model_dump(mode="json")).encode()
     write_result(out, files)
     if as_json:
         print_json(document)
@@ -76,8 +87,22 @@ def fit_file(
             OUT.print(f"reading: {in_flags(change.message)}", markup=False, highlight=False)
         graph = None if true_edges is None else frozenset(pair(*edge) for edge in true_edges)
         print_result(OUT, document, outcome.edges[:NUM_TOP_EDGES], graph)
+        if resampled is not None:
+            print_result(OUT, resampled.document.model_dump(mode="json"))
         say_written(OUT, out, files)
     return exit_code(document)
+
+
+def _bootstrap(
+    run: Callable[[OnStep], Outcome], n_resamples: int
+) -> Callable[[Outcome, pa.Table, OnStep], Outcome]:
+    """Return the bootstrap of an estimation's outcome; raises `BadParameter` for a mixture's."""
+    assert isinstance(run, partial)
+    [estimation] = run.args
+    if not isinstance(estimation, EstimationRequest):
+        raise typer.BadParameter("a mixture has no network", param_hint="--resamples")
+    request = bootstrap_spec(n_resamples, estimation.spec.seed)
+    return partial(bootstrap_here, request, estimation.spec)
 
 
 def _described(artefact: Artefact) -> JsonObject:

@@ -202,6 +202,15 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    resamples: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            max=2_000,
+            help="Fit the network again to so many resamples of the rows, on all cores.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
     **given: Any,
 ) -> None:
@@ -215,4 +224,5 @@ def fit(
 
     reading, request = READING.document(given), estimation_request(LOCAL, given)
     limits = ReadLimits.from_settings(Settings.from_environment())
-    raise typer.Exit(fit_file(file, out, truth, reading, request, limits, as_json=as_json))
+    done = fit_file(file, out, truth, reading, request, limits, resamples, as_json=as_json)
+    raise typer.Exit(done)

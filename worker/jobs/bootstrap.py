@@ -1,9 +1,10 @@
 """Bootstraps as jobs: resamples of an estimation's rows, some a part, put together."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from service.results.bootstrap_result import (
     HeldChoicesRead,
     SpreadRead,
 )
+from service.results.edges import Edge
 from service.results.outcome import Outcome
 from service.results.schemas import EstimationResult
 from vnce_engine.estimators.base import seed_of
@@ -66,12 +68,27 @@ class Estimated:
     result: EstimationResult
     network: Network
 
+    @classmethod
+    def of(
+        cls, spec: EstimationSpec, result: EstimationResult, edges: Iterable[Edge | EdgeRecord]
+    ) -> Self:
+        """Return the estimation that has left a document and these edges."""
+        places = {name: place for place, name in enumerate(result.names)}
+        ordered = sorted(edges, key=lambda edge: (places[edge.source], places[edge.target]))
+        network = Network(
+            np.array([edge.scaled_interaction for edge in ordered]),
+            np.array([np.nan if edge.debiased is None else edge.debiased for edge in ordered]),
+            np.array([float(edge.selected) for edge in ordered]),
+        )
+        return cls(spec, result, network)
+
     @property
     def choices(self) -> Choices:
         """What it has chosen."""
         penalty = self.result.penalty
         path = [] if penalty is None else penalty.path
         kind = None if penalty is None else penalty.fitted_kind
+        scale = self.result.transform
         return Choices(
             linear=self.result.linear.choice.value,
             penalty=None if penalty is None else penalty.strength,
@@ -79,6 +96,9 @@ class Estimated:
             relaxation=None if penalty is None else penalty.relaxation,
             graph_strength=next((step.strength for step in path if step.chosen), None),
             converged=self.result.convergence.converged,
+            column_transform=[one.value for one in scale]
+            if isinstance(scale, list)
+            else scale.value,
         )
 
 
@@ -102,7 +122,7 @@ def load_estimated(session: Session, job_id: str) -> Estimated:
     assert isinstance(spec, EstimationSpec)  # its result is a network
     edges = session.scalars(select(EdgeRecord).where(EdgeRecord.job_id == job_id)).all()
     document = EstimationResult.model_validate({"kind": job.kind, **result.document})
-    return Estimated(spec, document, _network(document.names, edges))
+    return Estimated.of(spec, document, edges)
 
 
 def load_part(
@@ -117,23 +137,26 @@ def load_part(
 
 def split(spec: BootstrapSpec, on_step: OnStep) -> Split:
     """Return a job for every few resamples."""
+    return Split(parts_of(spec))
+
+
+def parts_of(spec: BootstrapSpec) -> list[BootstrapPartSpec]:
+    """Return the parts of a bootstrap, a few resamples each."""
     firsts = range(0, spec.n_resamples, _RESAMPLES)
     sizes = [min(_RESAMPLES, spec.n_resamples - first) for first in firsts]
-    return Split(
-        [
-            BootstrapPartSpec(
-                kind="bootstrap-part",
-                job_id=spec.job_id,
-                first=first,
-                n_resamples=size,
-                seed=planned(spec.seed),
-                part=part,
-                label=f"resamples {first + 1} to {first + size}",
-                tag=spec.tag,
-            )
-            for part, (first, size) in enumerate(zip(firsts, sizes, strict=True))
-        ]
-    )
+    return [
+        BootstrapPartSpec(
+            kind="bootstrap-part",
+            job_id=spec.job_id,
+            first=first,
+            n_resamples=size,
+            seed=planned(spec.seed),
+            part=part,
+            label=f"resamples {first + 1} to {first + size}",
+            tag=spec.tag,
+        )
+        for part, (first, size) in enumerate(zip(firsts, sizes, strict=True))
+    ]
 
 
 def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
@@ -192,7 +215,9 @@ def put_together(
             n_failed=found.n_requested - found.n_ok,
             resample_failures=dict(found.failures),
             reason=found.reason,
-            held=HeldChoicesRead.model_validate(estimated.choices, from_attributes=True),
+            held=HeldChoicesRead.model_validate(
+                {"transform": estimated.result.transform, **asdict(estimated.choices)}
+            ),
             rank_correlation=found.rank_correlation,
             n_selected=int(network.selected.sum()),
             top_kept=found.top_kept,
@@ -208,17 +233,6 @@ def put_together(
         ),
         edges=[],
         artefacts=bootstrap_artefacts(edges, title),
-    )
-
-
-def _network(names: Sequence[str], edges: Sequence[EdgeRecord]) -> Network:
-    """Return the pairs of an estimation in the order of the engine's."""
-    places = {name: place for place, name in enumerate(names)}
-    ordered = sorted(edges, key=lambda edge: (places[edge.source], places[edge.target]))
-    return Network(
-        np.array([edge.scaled_interaction for edge in ordered]),
-        np.array([np.nan if edge.debiased is None else edge.debiased for edge in ordered]),
-        np.array([float(edge.selected) for edge in ordered]),
     )
 
 

@@ -14,6 +14,7 @@ from sklearn.datasets import load_wine
 from typer.testing import Result
 
 from tests.result_files import NETWORK_FILES, SCORED_FILES
+from vnce_engine import TruncatedGaussianVNCE, bootstrap
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
@@ -261,3 +262,28 @@ def test_the_papers_preset_reports_the_choices_that_it_makes(vnce: Vnce, tmp_pat
     result = json.loads((tmp_path / "r" / "result.json").read_text())
     assert result["penalty"]["requested"] is None
     assert result["linear"]["requested"] == "zero"
+
+
+@pytest.mark.slow
+def test_resamples_are_fitted_by_processes_and_summed_up(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    done = vnce("fit", table, "--out", out, "--resamples", "12", *QUICK)
+    assert done.exit_code == 0, done.output
+    found = json.loads((out / "bootstrap.json").read_text())
+    assert (found["n_ok"], found["n_parts"]) == (12, 2)
+    assert "12 of 12 resamples have a network" in done.output
+    model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(pd.read_csv(table))
+    same = bootstrap(model, pd.read_csv(table), 12)
+    means = {(edge["source"], edge["target"]): edge["debiased"]["mean"] for edge in found["edges"]}
+    for (i, j), mean in zip(same.pairs, same.debiased.mean, strict=True):
+        assert means["abc"[i], "abc"[j]] == pytest.approx(mean, abs=1e-6)
+    files = {"bootstrap.json", "bootstrap.csv", "bootstrap.parquet", "figures/bootstrap.svg"}
+    assert files <= written(out)
+
+
+def test_a_mixture_is_not_resampled(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    options = ("--model", "mixture", "--variable", "a", "--resamples", "12")
+    done = vnce("fit", table, "--out", tmp_path / "r", *options)
+    assert (done.exit_code, "a mixture has no network" in done.output) == (2, True)

@@ -155,6 +155,7 @@ def test_choices_are_those_of_the_results_document() -> None:
     choices = estimated(strength=0.37, fitted_kind="adaptive", relaxation=0.25).choices
     assert (choices.penalty, choices.penalty_kind, choices.relaxation) == (0.37, "adaptive", 0.25)
     assert (choices.linear, choices.graph_strength, choices.converged) == ("zero", None, True)
+    assert choices.column_transform == "none"
     step = {"kind": "l1", "strength": 0.2, "criterion": 1.0, "standard_error": None, "n_edges": 2}
     path = [{**step, "chosen": False}, {**step, "strength": 0.1, "chosen": True}]
     assert estimated(strength=None, fitted_kind=None, path=path).choices.graph_strength == 0.1
