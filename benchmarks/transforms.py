@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_iris, load_wine
 
 from benchmarks.validity.simulated import ring
 from vnce_engine import GaussianEM, TruncatedGaussianVNCE
@@ -62,7 +62,7 @@ def _tables(folder: Path | None) -> dict[str, FloatArray]:
         "ring, cubed": root**3,
         "proteins": _read(Path(str(files("worker").joinpath("data", "sachs.csv")))),
         "wine": load_wine().data,
-        "breast cancer": load_breast_cancer().data,
+        "iris": load_iris().data,
     }
     paths = sorted(folder.glob("*.csv")) if folder else []
     return packaged | {path.stem: table for path in paths if (table := _read(path)).size}
