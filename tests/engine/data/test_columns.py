@@ -11,7 +11,11 @@ from vnce_engine import GaussianEM, TruncatedGaussianScoreMatching
 from vnce_engine.data.columns import least_observed
 from vnce_engine.data.observations import MIN_ROWS
 
-ESTIMATORS = [getattr(vnce_engine, name) for name in vnce_engine.__all__ if "Fit" not in name]
+ESTIMATORS = [
+    getattr(vnce_engine, name)
+    for name in vnce_engine.__all__
+    if hasattr(getattr(vnce_engine, name), "fit")
+]
 
 
 def table(num_rows: int, rare: int) -> pd.DataFrame:

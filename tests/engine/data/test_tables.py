@@ -15,7 +15,11 @@ from vnce_engine.data.observations import Observations
 from vnce_engine.data.tables import as_numbers
 from vnce_engine.runtime.checks import as_array
 
-ESTIMATORS = [getattr(vnce_engine, name) for name in vnce_engine.__all__ if "Fit" not in name]
+ESTIMATORS = [
+    getattr(vnce_engine, name)
+    for name in vnce_engine.__all__
+    if hasattr(getattr(vnce_engine, name), "fit")
+]
 _MISSING = 3
 
 

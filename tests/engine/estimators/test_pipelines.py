@@ -19,7 +19,11 @@ from vnce_engine import (
     TruncatedGaussianVNCE,
 )
 
-ESTIMATORS = [getattr(vnce_engine, name) for name in vnce_engine.__all__ if "Fit" not in name]
+ESTIMATORS = [
+    getattr(vnce_engine, name)
+    for name in vnce_engine.__all__
+    if hasattr(getattr(vnce_engine, name), "fit")
+]
 FAST = {
     "vnce": lambda: TruncatedGaussianVNCE(linear="zero", penalty=1.0, random_state=0),
     "score matching": lambda: TruncatedGaussianScoreMatching(max_iter=10, random_state=0),
