@@ -1,5 +1,6 @@
 """How a network was estimated, in the words of a paper's section on methods, with references."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from service.jobs.specs.comparators import (
@@ -54,7 +55,7 @@ _TRANSFORMS = {
     Transform.CBRT: "after their cube root was taken",
     Transform.SQRT: "after their square root was taken",
     Transform.LOG1P: "after log(1 + x) was taken",
-    Transform.RANK_NORMAL: "after their ranks were given the quantiles of a normal distribution",
+    Transform.RANK_NORMAL: "after a smooth map by ranks to quantiles of a normal distribution",
 }
 _FILLINGS: dict[str, str] = {
     "mean": "missing cells filled by their column's mean",
@@ -96,9 +97,11 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         else ("truncated to non-negative values, with density proportional to exp(−½xᵀKx + hᵀx)")
     )
     yield (
-        f"The {result.counts.n_variables} variables, {_transformed(spec, result)}, were modelled "
-        f"by a Gaussian {support}."
+        f"The {result.counts.n_variables} variables, {_transformed(result)}, were modelled by a "
+        f"Gaussian {support}."
     )
+    if result.transform_evidence:
+        yield "That transform was chosen by the log density of held-out rows."
     if not is_gaussian:
         is_free = result.linear.choice is LinearChoice.FREE
         yield f"The linear term h was {'estimated' if is_free else 'zero'}."
@@ -117,22 +120,11 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
     )
 
 
-def _transformed(spec: EstimationSpec, result: EstimationResult) -> str:
-    """Return what became of the values before the fit, each transform with its variables."""
-    applied = result.transform
-    if isinstance(applied, list):
-        of_transform: dict[Transform, list[str]] = {}
-        for name, transform in zip(result.names, applied, strict=True):
-            of_transform.setdefault(Transform(transform), []).append(name)
-        parts = [
-            f"{', '.join(names)} {_TRANSFORMS[transform]}"
-            for transform, names in of_transform.items()
-        ]
-        said = "; ".join(parts)
-    else:
-        said = _TRANSFORMS[Transform(applied)]
-    is_chosen = spec.model.transform is Transform.AUTO
-    return f"{said} (chosen by the log density of held-out rows)" if is_chosen else said
+def _transformed(result: EstimationResult) -> str:
+    if not isinstance(result.transform, list):
+        return _TRANSFORMS[result.transform]
+    counts = Counter(result.transform)
+    return "; ".join(f"{number} {_TRANSFORMS[name]}" for name, number in counts.most_common())
 
 
 def _estimator(estimator: EstimatorSpec) -> str:

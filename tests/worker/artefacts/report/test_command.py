@@ -49,7 +49,8 @@ def file(tmp_path: Path) -> Path:
     [
         {},
         {"variables": ["a", "c d"], "seed": 7, "edge_threshold": 0.25, "min_observed": 3},
-        {"model": {"kind": "gaussian", "transform": "sqrt"}, "censored": "missing"},
+        {"model": {"kind": "gaussian", "transform": "rank-normal"}, "censored": "missing"},
+        {"model": {"kind": "truncated-gaussian", "transform": "auto"}},
         {"estimator": {"kind": "vnce", "penalty": 0.5, "noise_ratio": 5, "noise_draws": "random"}},
         {"estimator": {"kind": "vnce", "penalties": [0.1, 1.5], "max_iter": 7, "tol": 1e-4}},
         {"estimator": {"kind": "vnce", "preset": "paper"}, "seed": 3},

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 import pytest
 from tinyhtml5.parser import HTMLParser
 
+from service.jobs.vocabulary import Transform
 from service.results.outcome import Outcome
 from worker.artefacts.report.methods import methods, references
 from worker.artefacts.report.page import verdict
@@ -108,6 +109,27 @@ def test_it_tells_of_every_pair_missing_cell_and_version(page: str, outcome: Out
 def test_works_that_are_cited_are_listed_and_no_others() -> None:
     works = references("K was estimated (Besag, 1975), and tested (White, 1982).")
     assert [work.split(" (")[0] for work in works] == ["J. Besag", "H. White"]
+
+
+def test_a_transform_that_was_chosen_is_told_with_what_it_was_compared_to(
+    make_request: MakeRequest,
+) -> None:
+    request = make_request(model={"kind": "truncated-gaussian", "transform": "auto"})
+    outcome = estimate(request, lambda step: None)
+    said = text_of(parsed(page_of(outcome)))
+    result: Any = outcome.document
+    assert len(result.transform_evidence) > 1
+    for step in result.transform_evidence:
+        assert f" {step.log_density:.4f} " in said
+    assert "was chosen by the log density of held-out rows" in said
+
+
+def test_transforms_of_each_variable_are_counted(outcome: Outcome, make_request: Any) -> None:
+    transforms = [Transform.CBRT, Transform.NONE, Transform.CBRT, Transform.CBRT]
+    result = outcome.document.model_copy(update={"transform": transforms})
+    assert "3 after their cube root was taken; 1 as they are" in methods(
+        make_request().spec, result
+    )
 
 
 @pytest.mark.parametrize(
