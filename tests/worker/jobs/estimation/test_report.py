@@ -156,22 +156,3 @@ def test_every_kind_of_result_has_a_valid_page_with_all_its_references(
     cited = re.findall(r"[\w.]+, (\d{4})[);]", said)
     assert cited or estimator["kind"] == "score-matching"
     assert all(f"({year}). " in said for year in cited)
-
-
-@pytest.mark.parametrize(
-    ("applied", "said"),
-    [
-        ("cbrt", "after their cube root was taken (chosen by the log density of held-out rows)"),
-        (
-            ["none", "rank-normal", "none", "none"],
-            "a, c, d as they are; b after their ranks were given the quantiles",
-        ),
-    ],
-)
-def test_methods_name_the_transforms_that_were_chosen(
-    make_request: MakeRequest, outcome: Outcome, applied: Any, said: str
-) -> None:
-    spec = make_request(model={"kind": "truncated-gaussian", "transform": "auto"}).spec
-    names = ["a", "b", "c", "d"]
-    result = outcome.document.model_copy(update={"names": names, "transform": applied})
-    assert said in methods(spec, result)
