@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from vnce_engine.data.observations import Observations
-from vnce_engine.estimators.base import NetworkEstimator, RandomState, seed_of
+from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.choices import Choices
+from vnce_engine.estimators.seeds import RandomState, seed_of
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, summarise
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.checks import check_count

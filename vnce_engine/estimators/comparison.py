@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from vnce_engine.data.table_transform import least_positive
-from vnce_engine.estimators.base import NetworkEstimator, RandomState, seed_of
+from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.estimators.seeds import RandomState, seed_of
 from vnce_engine.inference.result import Edge
 from vnce_engine.runtime.checks import check_count
 from vnce_engine.runtime.progress import FitCancelledError, OnStep, within

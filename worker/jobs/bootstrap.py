@@ -31,9 +31,9 @@ from service.results.bootstrap_result import (
 from service.results.edges import Edge
 from service.results.outcome import Outcome
 from service.results.schemas import EstimationResult
-from vnce_engine.estimators.base import seed_of
 from vnce_engine.estimators.bootstrap import fit_resamples
 from vnce_engine.estimators.choices import Choices
+from vnce_engine.estimators.seeds import seed_of
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
