@@ -134,6 +134,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         intervals; None where edges have none.
     no_uncertainty_ : str or None
         Why they have not, such as a fit that has not converged; None where they have.
+    has_model_draws_ : bool
+        Whether `impute_multiple` draws each table under parameters of its own.
     penalty_, penalty_kind_ : float and str, or None
         Strength and shape of the penalty that K was fitted with; None without one, as for a graph
         that "ebic" or "stability" chose.
