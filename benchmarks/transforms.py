@@ -33,7 +33,7 @@ FloatArray = NDArray[np.float64]
 _MISSING = 0.25
 _FIXED = ("none", "sqrt", "cbrt", "log1p", "rank-normal")
 _MOST_ROWS = 1500
-_TRUNCATED, _GAUSSIAN = TruncatedGaussianVNCE(penalty=0.3), GaussianEM(penalty=0.05)
+_TRUNCATED, _GAUSSIAN = TruncatedGaussianVNCE(penalty=0.3), GaussianEM()
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """EM of a Gaussian, regular whatever the number of rows, by which transforms are judged.
 
-The M-step maximises with an inverse-Wishart prior worth d rows, that have the identity for their
-covariance, columns standardised.
+The M-step maximises with an inverse-Wishart prior worth d² / n rows, that have the identity for
+their covariance, columns standardised: hardly any where rows are many, so that columns that nearly
+depend on each other are told from others, and as many as there are where columns are as many.
 """
 
 import numpy as np
@@ -26,11 +27,13 @@ def log_densities_of_others(Y: FloatArray, others: FloatArray, progress: Progres
     """Return the log density (m,) of other rows (m, d) by a fit to Y (n, d), NaN where missing."""
     table = StandardisedTable.of(Observations.from_array(Y))
     num_rows, d = table.X.shape
+    prior_rows = d**2 / num_rows
 
     def shrunken(second: Tensor) -> Spread:
-        covariance = (num_rows * second + d * torch.eye(d, dtype=second.dtype)) / (num_rows + d)
+        identity = torch.eye(d, dtype=second.dtype)
+        covariance = (num_rows * second + prior_rows * identity) / (num_rows + prior_rows)
         precision = inverse(covariance)
-        penalty = 0.5 * d / num_rows * (precision.trace() - torch.logdet(precision))
+        penalty = 0.5 * prior_rows / num_rows * (precision.trace() - torch.logdet(precision))
         return Spread(covariance, precision, float(penalty))
 
     fit = fit_gaussian(
