@@ -23,7 +23,7 @@ from vnce_engine.penalties.penalty import Penalty, PenaltyKind
 from vnce_engine.pipeline.fit import FitOptions
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.progress import Progress
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.reports import FitStatus, FitStep
 from vnce_engine.simulate import (
     mask_completely_at_random,
     ring_precision,
@@ -274,7 +274,13 @@ def test_a_resumed_fit_measures_its_first_step_from_the_completed_rows() -> None
     X = mask_completely_at_random(rng.normal(20.0, 1.0, size=(400, 4)), 0.4, rng)
     stored: list[bytes] = []
     options: dict[str, Any] = {"linear": "free", "penalty": None}
-    TruncatedGaussianVNCE(**options).fit(X, on_step=lambda s: stored.append(s.checkpoint.dump()))
+
+    def store(step: FitStep) -> None:
+        assert step.checkpoint is not None
+        if step.stage == "fit":
+            stored.append(step.checkpoint.dump())
+
+    TruncatedGaussianVNCE(**options).fit(X, on_step=store)
     centres: list[torch.Tensor] = []
     measure = cycles_module._change
 

@@ -58,7 +58,7 @@ def test_the_density_is_that_of_fits_without_each_fold(X: np.ndarray) -> None:
 def test_pairs_that_some_models_select_are_agreed_or_disputed(X: np.ndarray) -> None:
     estimators: dict[str, Any] = {
         "sparse": GaussianEM(penalty=0.05, edge_threshold=0.05),
-        "dense": GaussianVNCE(penalty=0.3),
+        "dense": GaussianVNCE(penalty=0.3, fdr=0.2),
     }
     found = compare(estimators, X, n_folds=2)
     selected = {

@@ -99,7 +99,7 @@ def test_a_transform_that_was_chosen_is_told_with_what_was_compared(
     matrix = json.loads((tmp_path / "r" / "precision.json").read_text())
     assert matrix["transform"] == document["transform"]
     report = (tmp_path / "r" / "report.html").read_text()
-    assert "(chosen by the log density of held-out rows)" in report
+    assert "was chosen by the log density of held-out rows" in report
 
 
 def test_a_fit_that_did_not_converge_ends_with_3_and_its_result(
