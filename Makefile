@@ -12,7 +12,7 @@ KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 # With -n, tests that share fixtures stay in one process, the longest first: tests/conftest.py.
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo serve lint fast-tests check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity clean
+.PHONY: help demo serve lint fast-tests check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity bench-trust clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -99,6 +99,13 @@ bench-estimates: .venv/.dev  ## whether every estimator gives what it gave: K an
 # VALIDITY passes options on, such as VALIDITY="--full --data DIR".
 bench-validity: .venv/.dev  ## whether estimates are right and repeatable: tables, in 10 minutes
 	$(BIN)/python -m benchmarks.validity $(VALIDITY)
+
+bench-trust: .venv/.dev  ## how far answers can be trusted, in small: see docs/trust.md
+	$(BIN)/vnce reproduce coverage --seed 0 --sample-sizes 500 --n-data-sets 2 --out benchmarks/results/coverage
+	$(BIN)/python -m benchmarks.bootstrap --only ring --fractions 0 --resamples 20
+	$(BIN)/python -W ignore -m benchmarks.dependence --tables 2
+	$(BIN)/python -m benchmarks.imputation --masks 1 --only wine iris
+	$(BIN)/python -m benchmarks.transforms --seeds 1 --gaussian
 
 clean:  ## remove what the build made
 	rm -rf .venv build vnce-demo

@@ -11,7 +11,7 @@ from functools import partial
 
 import httpx
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 
 from service.app import create_app
 from service.datasets import endpoints, lifecycle
@@ -131,7 +131,7 @@ def test_others_are_served_while_a_large_true_graph_is_judged(http, monkeypatch)
     body = json.dumps({"kind": "adjacency", "matrix": matrix})
     assert len(body) > json_route.LONG_BYTES
     is_judging, others_were_served = threading.Event(), threading.Event()
-    read = Request.json
+    read = json_route._JsonRequest.json
 
     async def read_slowly(request):
         is_judging.set()
@@ -139,7 +139,7 @@ def test_others_are_served_while_a_large_true_graph_is_judged(http, monkeypatch)
         assert others_were_served.wait(PATIENCE_SECONDS)
         return await read(request)
 
-    monkeypatch.setattr(Request, "json", read_slowly)
+    monkeypatch.setattr(json_route._JsonRequest, "json", read_slowly)
     path, headers = f"/v1/datasets/{dataset_id}/ground-truth", {"Content-Type": "application/json"}
     with ThreadPoolExecutor(1) as pool, httpx.Client(base_url=http.base_url, timeout=30) as other:
         answer = pool.submit(http.put, path, content=body, headers=headers)
