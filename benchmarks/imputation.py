@@ -19,6 +19,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - what it is there for
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - makes the next line importable
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from vnce_engine import GaussianVNCE, TruncatedGaussianVNCE
@@ -103,11 +104,11 @@ def _forest(X: FloatArray, seed: int) -> Imputed:
 
 
 def _copula(X: FloatArray, seed: int) -> Imputed:
-    from gcimpute.gaussian_copula import GaussianCopula  # noqa: PLC0415 - where it is installed
-
+    # No requirement of the project: asked for only where it is installed.
+    copulas = import_module("gcimpute.gaussian_copula")
     # gcimpute 0.0.4 calls what NumPy 2 no longer has.
     vars(np).setdefault("round_", np.round)
-    copula = GaussianCopula(random_state=seed, verbose=0)
+    copula = copulas.GaussianCopula(random_state=seed, verbose=0)
     guess = copula.fit_transform(X)
     draws = copula.sample_imputation(X, num=_NUM_DRAWS)  # (n, d, 39)
     return Imputed(guess, np.moveaxis(draws, 2, 0))

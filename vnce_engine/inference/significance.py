@@ -58,9 +58,8 @@ class EdgeTests:
     def of(cls, uncertainty: Uncertainty, rule: DiscoveryRule) -> "EdgeTests":
         """Test all pairs by what is known of their partial correlations.
 
-        By the ratio to the standard error under the hypothesis, which finds more edges than that of
-        the interval, and fewer false ones. Estimates and intervals are cut off at -1 and 1; those
-        by Fisher's z cover no more.
+        By the ratio to the standard error under the hypothesis, in which the spread of K_ii has no
+        part. Estimates and intervals are cut off at -1 and 1.
         """
         debiased = uncertainty.partial_correlation.numpy().copy()
         np.fill_diagonal(debiased, np.nan)

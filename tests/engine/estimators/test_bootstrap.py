@@ -170,9 +170,10 @@ def test_only_a_fitted_estimator_and_a_sensible_number_are_taken(
 ) -> None:
     with pytest.raises(NotFittedError):
         bootstrap(TruncatedGaussianVNCE(), X)
-    for number in (1, 2_001, 2.5):
+    wrong: list[Any] = [1, 2_001, 2.5]
+    for number in wrong:
         with pytest.raises(ValueError, match="`n_resamples` must be a whole number from 2 to 2000"):
-            bootstrap(fitted, X, number)  # type: ignore[arg-type]
+            bootstrap(fitted, X, number)
     with pytest.raises(ValueError, match="features"):
         bootstrap(fitted, X[:, :3])
 
