@@ -197,25 +197,11 @@ def describe_result(
 def describe_edge(edge: EdgeRecord, *, is_positive_definite: bool) -> EdgeRead:
     """Return what the API says about a pair; `is_positive_definite` is said of its K."""
     interaction = edge.scaled_interaction
-    return EdgeRead(
-        rank=edge.rank,
-        source=edge.source,
-        target=edge.target,
-        precision=edge.precision,
-        scaled_interaction=interaction,
-        # Rounding may take that of a nearly singular K beyond 1.
-        partial_correlation=max(-1.0, min(interaction, 1.0)) if is_positive_definite else None,
-        selected=edge.selected,
-        n_pairwise=edge.n_pairwise,
-        inclusion=edge.inclusion,
-        debiased=edge.debiased,
-        standard_error=edge.standard_error,
-        lower=edge.lower,
-        upper=edge.upper,
-        p_value=edge.p_value,
-        q_value=edge.q_value,
-        verdict=None if edge.verdict is None else Verdict(edge.verdict),
-    )
+    stored = EdgeRead.model_fields.keys() - {"partial_correlation"}
+    # Rounding may take that of a nearly singular K beyond 1.
+    correlation = max(-1.0, min(interaction, 1.0)) if is_positive_definite else None
+    fields = {name: getattr(edge, name) for name in stored}
+    return EdgeRead.model_validate({**fields, "partial_correlation": correlation})
 
 
 def links_of(job_id: str, *, has_truth: bool) -> ResultLinks:

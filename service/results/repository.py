@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, inspect, select
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
@@ -29,22 +29,9 @@ class EdgeFilter:
 
 
 # What is stored of an edge; its partial correlation follows from the document.
-_EDGE_COLUMNS = (
-    "source",
-    "target",
-    "precision",
-    "scaled_interaction",
-    "selected",
-    "n_pairwise",
-    "inclusion",
-    "debiased",
-    "standard_error",
-    "lower",
-    "upper",
-    "p_value",
-    "q_value",
-    "verdict",
-)
+_EDGE_COLUMNS = [
+    column.key for column in inspect(EdgeRecord).columns if column.key not in ("job_id", "rank")
+]
 
 
 def store(session: Session, job_id: str, outcome: Outcome) -> None:

@@ -74,23 +74,13 @@ class FittedNetwork:
         names = planned(spec.variables)
         edges = [
             Edge(
-                source=names[edge.source],
-                target=names[edge.target],
-                precision=edge.precision,
-                scaled_interaction=edge.scaled_interaction,
-                partial_correlation=None
-                if math.isnan(edge.partial_correlation)
-                else edge.partial_correlation,
-                selected=edge.selected,
-                n_pairwise=edge.n_pairwise,
-                inclusion=edge.inclusion,
-                debiased=edge.debiased,
-                standard_error=edge.standard_error,
-                lower=edge.lower,
-                upper=edge.upper,
-                p_value=edge.p_value,
-                q_value=edge.q_value,
-                verdict=None if edge.verdict is None else Verdict(edge.verdict),
+                **{
+                    **vars(edge),
+                    "source": names[edge.source],
+                    "target": names[edge.target],
+                    "partial_correlation": _known(edge.partial_correlation),
+                    "verdict": None if edge.verdict is None else Verdict(edge.verdict),
+                }
             )
             for edge in estimator.edges_
         ]
@@ -116,6 +106,10 @@ class FittedNetwork:
         """Why there are no partial correlations; None where there are."""
         is_positive_definite = self.estimator.diagnostics_.is_positive_definite
         return None if is_positive_definite else NO_PARTIAL_CORRELATIONS
+
+
+def _known(correlation: float) -> float | None:
+    return None if math.isnan(correlation) else correlation
 
 
 def to_array(table: pa.Table) -> NDArray[np.float64]:
