@@ -15,9 +15,10 @@ from service.jobs import result_access as access
 from service.jobs.endpoints import JobId
 from service.results import repository
 from service.results.downloads import send_artefact
+from service.results.file_schemas import MatrixRead, RocRead
 from service.results.pages import GraphPage, ResultRead, describe_edge, describe_result
 from service.results.repository import EdgeFilter
-from service.results.schemas import EdgeRuleRead, MatrixRead, RocRead
+from service.results.schemas import EdgeRuleRead
 from service.results.vocabulary import EdgeScore, Verdict
 
 router = APIRouter(prefix="/v1/jobs/{job_id}/result", tags=["results"], route_class=ScopedRoute)

@@ -14,8 +14,13 @@ from pydantic import BaseModel
 from service.app import create_app
 from service.db.database import Database
 from service.db.tenant_names import DEFAULT_TENANT
+from service.results.file_schemas import (
+    ImputationsRead,
+    MatrixRead,
+    PartialCorrelationsRead,
+    RocRead,
+)
 from service.results.pages import EstimationResultRead, GraphPage
-from service.results.schemas import ImputationsRead, MatrixRead, PartialCorrelationsRead, RocRead
 from service.results.vocabulary import EdgeScore
 from service.settings import Authentication, Settings
 from tests.result_files import NETWORK_FILES, SCORED_FILES

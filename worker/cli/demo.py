@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from service.http.problems import Problem
-from service.results.schemas import RocRead
+from service.results.file_schemas import RocRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.figures.drawing import figure_artefacts

@@ -20,13 +20,8 @@ from service.results.mixture_result import (
 from service.results.schemas import ConvergenceRead, DatasetIdentity, ResultWarning, TimingRead
 from service.results.vocabulary import FitStatus
 from vnce_engine.experiments.mixture.fit import MixtureFit
-from worker.jobs.network_document import (
-    COMPLETE,
-    MCAR,
-    censoring_warnings,
-    finite,
-    upload_warnings,
-)
+from worker.jobs.network_document import COMPLETE, MCAR, finite
+from worker.jobs.result_warnings import censoring_warnings, upload_warnings
 from worker.jobs.versions import versions
 
 

@@ -38,7 +38,6 @@ from service.results.schemas import (
     LinearTermRead,
     PenaltyRead,
     PenaltyStep,
-    ResultWarning,
     StabilityRead,
     TimingRead,
     TransformStep,
@@ -51,6 +50,12 @@ from vnce_engine.inference.result import Stability
 from worker.artefacts.exports.graph import left_out_warnings
 from worker.artefacts.exports.roc import score_documents
 from worker.artefacts.fitted import FittedNetwork, applied
+from worker.jobs.result_warnings import (
+    as_options,
+    censoring_warnings,
+    imputation_warnings,
+    table_and_engine_warnings,
+)
 from worker.jobs.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."
@@ -110,9 +115,9 @@ def encode(
         diagnostics=_diagnostics(estimator),
         warnings=[
             *censoring_warnings(censored),
-            *_table_and_engine_warnings(fitted, table_warnings),
+            *table_and_engine_warnings(fitted, table_warnings),
             *left_out_warnings(fitted.edges),
-            *_imputation_warnings(fitted),
+            *imputation_warnings(fitted),
         ],
         assumption=_assumption(fitted),
         counts=_counts(fitted, censored),
@@ -130,29 +135,6 @@ def encode(
             resumed=resumed,
         ),
     )
-
-
-def _imputation_warnings(fitted: FittedNetwork) -> list[ResultWarning]:
-    """Return why there are no completed tables that were asked for, or why they are too alike."""
-    estimator = fitted.estimator
-    if fitted.spec.imputations is None or not np.isnan(fitted.X).any():
-        return []
-    if not estimator.diagnostics_.is_positive_definite:
-        code = "imputations-not-drawn"
-        message = (
-            "K is not positive definite: missing cells need not have a distribution, and no "
-            "completed tables were drawn."
-        )
-    elif not estimator.has_model_draws_:
-        code = "imputations-too-alike"
-        message = (
-            "All completed tables were drawn under the K and h of the fit, since how uncertain "
-            f"these are is not known ({estimator.no_uncertainty_}): they differ too little, and "
-            "what is pooled from them looks too certain."
-        )
-    else:
-        return []
-    return [ResultWarning(code=code, message=message, columns=[])]
 
 
 def _assumption(fitted: FittedNetwork) -> str:
@@ -268,7 +250,7 @@ def _convergence(estimator: NetworkEstimator) -> ConvergenceRead:
     return ConvergenceRead(
         status=FitStatus(estimator.status_),
         converged=estimator.converged_,
-        message=_as_options(estimator.message_),
+        message=as_options(estimator.message_),
         n_iter=estimator.n_iter_,
         objective=finite(path[-1]) if len(path) else None,
         gradient_norm=finite(estimator.diagnostics_.gradient_norm),
@@ -288,61 +270,6 @@ def _diagnostics(estimator: NetworkEstimator) -> DiagnosticsRead:
         largest_interaction=finite(diagnostics.largest_interaction),
         noise_ratio=finite(diagnostics.noise_ratio),
     )
-
-
-def censoring_warnings(censored: dict[str, int]) -> list[ResultWarning]:
-    """Return what to know of cells that were treated as missing, counted by variable."""
-    if not censored:
-        return []
-    counts = ", ".join(f"{count} in {name}" for name, count in censored.items())
-    return [
-        ResultWarning(
-            code="censored-as-missing",
-            message="Cells that hold a limit, such as <0.5, were treated as missing, which biases "
-            f"the estimates: {counts}.",
-            columns=list(censored),
-        )
-    ]
-
-
-def upload_warnings(
-    warnings: Sequence[DatasetWarning], variables: Sequence[str]
-) -> list[ResultWarning]:
-    """Return those that concern the variables used, or no column in particular."""
-    used = set(variables)
-    return [
-        ResultWarning(code=warning.code, message=warning.message, columns=warning.columns)
-        for warning in warnings
-        if used.issuperset(warning.columns)
-    ]
-
-
-def _table_and_engine_warnings(
-    fitted: FittedNetwork, table_warnings: Sequence[DatasetWarning]
-) -> list[ResultWarning]:
-    """Return both; what the upload and the engine both noticed is told once."""
-    of_table = upload_warnings(table_warnings, planned(fitted.spec.variables))
-    told = {(warning.code, frozenset(warning.columns)) for warning in of_table}
-    return of_table + [
-        warning
-        for warning in _engine_warnings(fitted.estimator)
-        if (warning.code, frozenset(warning.columns)) not in told
-    ]
-
-
-def _engine_warnings(estimator: NetworkEstimator) -> list[ResultWarning]:
-    return [
-        ResultWarning(
-            code=warning.code, message=_as_options(warning.message), columns=list(warning.columns)
-        )
-        for warning in estimator.warnings_
-    ]
-
-
-def _as_options(message: str) -> str:
-    """Return an engine's message with the names that options have here."""
-    # scikit-learn's `transform` is a method, so that in Python the option has another name.
-    return message.replace("column_transform=", "transform=")
 
 
 def _counts(fitted: FittedNetwork, censored: dict[str, int]) -> CountsRead:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from service.datasets.stored_table import Texts
+from service.results.file_schemas import ImputationsRead, ImputedCell
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.schemas import ImputationsRead, ImputedCell
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.exports.tables import json_artefact, npy_artefact, parquet_artefact
 

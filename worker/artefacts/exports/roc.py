@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from service.results.file_schemas import RocRead
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.schemas import RocRead, ScoreRead
+from service.results.schemas import ScoreRead
 from service.results.vocabulary import EdgeScore
 from vnce_engine.inference import metrics
 from vnce_engine.inference.metrics import EdgeROC
