@@ -1,98 +1,43 @@
-from collections.abc import Callable
-from functools import partial
+"""Networks, ROC curves and objectives as figures."""
+
 from io import BytesIO
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
-from xml.etree import ElementTree
 
 import matplotlib as mpl
 import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib import style
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from service.results.edges import Edge
 from service.results.vocabulary import Verdict
+from tests.worker.artefacts.figures.pictures import (
+    LAYOUTS,
+    UNICODE_NAMES,
+    drawn,
+    edges_among,
+    heatmap_of,
+    judged,
+    network,
+    texts,
+)
 from vnce_engine.inference.metrics import edge_roc
 from worker.artefacts.exports.roc import adjacency
 from worker.artefacts.figures.circle import Circle
 from worker.artefacts.figures.drawing import (
     FONT_POINTS,
     NEGATIVE,
-    PALE,
     POSITIVE,
     figure_artefacts,
     label,
-    render,
 )
-from worker.artefacts.figures.heatmap import draw_heatmap
-from worker.artefacts.figures.intervals import draw_intervals
 from worker.artefacts.figures.network import draw_network
 from worker.artefacts.figures.objective import draw_objective
 from worker.artefacts.figures.roc import draw_roc
 from worker.artefacts.figures.structure import Structure
 from worker.artefacts.ground_truth import Pair
-
-MEASURE = "partial correlation"
-LAYOUTS = [Structure.of, Circle.of]
-UNICODE_NAMES = ["体重（キログラム）", "🐧 penguin", "$\\alpha$", "x<y&z", "\x07bell", "العربية"]
-
-
-def edges_among(names: list[str], partial_correlation: float = 0.5) -> list[Edge]:
-    selected = abs(partial_correlation) >= 0.1
-    return [
-        Edge(
-            one, other, -partial_correlation, partial_correlation, partial_correlation, selected, 10
-        )
-        for one, other in combinations(names, 2)
-    ]
-
-
-def drawn(draw: Callable[..., None], **arguments: Any) -> bytes:
-    return render(partial(draw, **arguments), ["svg"])["svg"]
-
-
-def network(
-    names: list[str],
-    edges: list[Edge],
-    truth: frozenset[Pair] | None = None,
-    reason: str | None = None,
-    lay_out: Any = Structure.of,
-) -> str:
-    return drawn(
-        draw_network,
-        names=names,
-        edges=edges,
-        lay_out=lay_out,
-        rule="q ≤ 0.1",
-        truth=truth,
-        title="Network",
-        reason=reason,
-    ).decode()
-
-
-def heatmap_of(
-    names: list[str], matrix: np.ndarray, selected: np.ndarray | None = None
-) -> Callable[[Figure], None]:
-    return partial(
-        draw_heatmap,
-        names=names,
-        interaction=matrix,
-        selected=np.zeros(matrix.shape, dtype=bool) if selected is None else selected,
-        title="Matrix",
-        measure=MEASURE,
-    )
-
-
-def heatmap(names: list[str], matrix: np.ndarray, selected: np.ndarray | None = None) -> bytes:
-    return drawn(heatmap_of(names, matrix, selected))
-
-
-def texts(svg: str | bytes) -> list[str]:
-    tags = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
-    return ["".join(tag.itertext()) for tag in tags]
 
 
 @pytest.mark.parametrize("lay_out", LAYOUTS)
@@ -272,91 +217,6 @@ def test_lines_between_neighbours_on_a_crowded_circle_leave_the_rim() -> None:
     assert np.hypot(*circle.line(0, 250).T).min() < 1.0
 
 
-@pytest.mark.parametrize(("d", "step"), [(100, 1), (500, 5)])
-def test_heatmap_of_very_many_variables_names_one_in_a_few_and_says_so(d: int, step: int) -> None:
-    names = [f"x{i}" for i in range(d)]
-    written = texts(heatmap(names, np.eye(d)))
-    assert len(set(names) & set(written)) == len(names[::step])
-    assert (f"one variable in {step} is named, from the first of {d}" in written) == (step > 1)
-    assert 14 * 72 / len(names[::step]) > FONT_POINTS
-
-
-@pytest.mark.parametrize("names", [["a", "b"], UNICODE_NAMES, [f"x{i}" for i in range(60)]])
-def test_heatmap_names_both_sides(names: list[str]) -> None:
-    written = texts(heatmap(names, np.eye(len(names))))
-    assert MEASURE in written
-    for name in names:
-        assert written.count(label(name)) == 2
-
-
-def blocks(d: int, size: float) -> np.ndarray:
-    """Return interactions of `size` among the even and among the odd variables."""
-    return np.where(np.subtract.outer(np.arange(d), np.arange(d)) % 2 == 0, size, 0.0)
-
-
-@pytest.mark.parametrize(("size", "limit"), [(0.013, 0.02), (0.3, 0.3), (0.41, 0.5), (0.0, 0.1)])
-@pytest.mark.parametrize("d", [6, 154])
-def test_the_colours_of_a_heatmap_end_where_the_data_do(d: int, size: float, limit: float) -> None:
-    figure = Figure()
-    names = [f"x{i}" for i in range(d)]
-    heatmap_of(names, blocks(d, size))(figure)
-    [image] = figure.axes[0].images
-    assert image.get_clim() == (-limit, limit)
-
-
-def test_one_strong_pair_does_not_pale_a_large_heatmap() -> None:
-    matrix = blocks(40, 0.02)
-    matrix[3, 4] = matrix[4, 3] = -0.9
-    figure = Figure()
-    names = [f"x{i}" for i in range(40)]
-    heatmap_of(names, matrix)(figure)
-    assert figure.axes[0].images[0].get_clim() == (-0.02, 0.02)
-    assert "sizes from 0.02 to 0.9 have one colour" in texts(heatmap(names, matrix))
-
-
-def test_a_large_heatmap_is_ordered_by_what_goes_together_and_says_so() -> None:
-    names = [f"x{i}" for i in range(40)]
-    picture = heatmap(names, blocks(40, 0.2))
-    written = [text for text in texts(picture) if text in names]
-    parities = [int(name[1:]) % 2 for name in written[:40]]
-    assert sum(one != other for one, other in pairwise(parities)) == 1
-    assert any("hierarchical clustering" in text for text in texts(picture))
-    small = [text for text in texts(heatmap(names[:11], blocks(11, 0.2))) if text in names]
-    assert small == names[:11] * 2
-
-
-def test_heatmap_and_network_have_the_same_colours_for_the_same_signs() -> None:
-    figure = Figure()
-    matrix = np.array([[1, 0.5, -0.5], [0.5, 1, 0], [-0.5, 0, 1]])
-    heatmap_of(["a", "b", "c"], matrix)(figure)
-    [image] = figure.axes[0].images
-    assert to_hex(image.to_rgba(0.5)) == POSITIVE.lower()
-    assert to_hex(image.to_rgba(-0.5)) == NEGATIVE.lower()
-    assert to_hex(image.to_rgba(0.0)) == "#ffffff"
-
-
-def judged(
-    names: list[str], verdict: Verdict, *sizes: float, debiased: float | None = 0.2
-) -> list[Edge]:
-    """Return pairs of the first variable with the others, of these sizes."""
-    return [
-        Edge(
-            names[0],
-            other,
-            -size,
-            size,
-            size,
-            verdict is Verdict.PRESENT,
-            90,
-            debiased=debiased,
-            lower=-0.1,
-            upper=0.5,
-            verdict=verdict,
-        )
-        for other, size in zip(names[1:], sizes, strict=True)
-    ]
-
-
 def test_undecided_pairs_are_dashed_and_pale_and_absent_ones_not_drawn() -> None:
     names = ["a", "b", "c", "d"]
     edges = [
@@ -386,50 +246,6 @@ def test_of_many_undecided_pairs_as_many_are_drawn_as_there_are_variables() -> N
         for edge in judged(names[first:], Verdict.UNDECIDED, *[0.3] * (11 - first))
     ]
     assert f"undecided (the strongest 12 of {len(edges)} pairs)" in texts(network(names, edges))
-
-
-@pytest.mark.parametrize("d", [6, 20])
-def test_selected_pairs_are_marked_in_a_heatmap(d: int) -> None:
-    names = [f"x{i}" for i in range(d)]
-    selected = np.zeros((d, d), dtype=bool)
-    selected[0, 2] = selected[2, 0] = True
-    figure = Figure()
-    heatmap_of(names, blocks(d, 0.2), selected)(figure)
-    [*dots] = figure.axes[0].collections
-    bold = [text for text in figure.axes[0].texts if text.get_weight() == "bold"]
-    assert sum(len(dot.get_offsets()) for dot in dots) + len(bold) == 2
-    unmarked = " ".join(texts(heatmap(names, blocks(d, 0.2))))
-    assert "selected" in " ".join(texts(heatmap(names, blocks(d, 0.2), selected)))
-    assert "selected" not in unmarked
-
-
-def test_intervals_are_drawn_of_the_largest_estimates_and_verdicts_counted() -> None:
-    names = [f"x{i}" for i in range(50)]
-    edges = [
-        *judged(["a", "b"], Verdict.PRESENT, 0.1, debiased=-0.9),
-        *judged(names, Verdict.UNDECIDED, *[0.1] * 49),
-        *judged(["c", "d"], Verdict.ABSENT, 0.01, debiased=0.0),
-        *judged(["e", "f"], Verdict.UNDECIDED, 0.7, debiased=None),
-    ]
-    written = texts(drawn(draw_intervals, edges=edges, edge_threshold=0.1, title="Intervals"))
-    pairs = [text for text in written if " – " in text]
-    assert len(pairs) == 40
-    assert pairs[0] == "a – b"
-    assert "52 pairs: 1 present, 1 absent, 50 undecided; the 40 largest are drawn" in written
-    assert "e – f" not in written
-
-
-def test_an_interval_has_the_colour_of_its_verdict_and_sign() -> None:
-    edges = [
-        *judged(["a", "b"], Verdict.PRESENT, 0.1, debiased=-0.9),
-        *judged(["a", "c"], Verdict.UNDECIDED, 0.1),
-        *judged(["a", "d"], Verdict.ABSENT, 0.01, debiased=0.01),
-    ]
-    figure = Figure()
-    draw_intervals(figure, edges, 0.1, title="Intervals")
-    markers = [line for line in figure.axes[0].lines if line.get_marker() in ("o", "s")]
-    faces = [(line.get_color(), line.get_markerfacecolor()) for line in markers]
-    assert faces == [(NEGATIVE, NEGATIVE), (POSITIVE, "white"), (PALE, PALE)]
 
 
 def test_roc_states_every_area_and_what_it_was_counted_over() -> None:

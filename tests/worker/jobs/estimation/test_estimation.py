@@ -1,7 +1,8 @@
+"""What an estimation leaves, from its document to its files."""
+
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO, StringIO
 
@@ -10,44 +11,20 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from service.datasets.readers.cells import CELL_SCHEMA
 from service.datasets.schemas import DatasetWarning
 from service.datasets.vocabulary import WarningCode
-from service.http.problems import ProblemCode
 from service.results.outcome import Outcome
 from service.results.vocabulary import EdgeRule, FitStatus, Verdict
 from tests.result_files import GRAPH_TYPES, NETWORK_FILES, SCORED_FILES, TABLE_TYPES, TABLES
+from tests.worker.jobs.estimation.runs import RING, MakeRequest, files_of, ignore, load
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.fitted import to_array
 from worker.cli.printing import edge_table
 from worker.jobs.estimation import (
-    EstimationRequest,
     FitCancelledError,
-    JobFailedError,
     estimate,
 )
-
-MakeRequest = Callable[..., EstimationRequest]
-RING = [["a", "体重"], ["体重", "=c"], ["=c", "d d"], ["a", "d d"]]
-
-
-def ignore(step: FitStep) -> None:
-    pass
-
-
-def files_of(outcome: Outcome) -> dict[str, bytes]:
-    return {artefact.name: artefact.content for artefact in outcome.artefacts}
-
-
-def load(outcome: Outcome, name: str) -> np.ndarray:
-    return np.load(BytesIO(files_of(outcome)[name]))
-
-
-def failure(request: EstimationRequest) -> JobFailedError:
-    with pytest.raises(JobFailedError) as caught:
-        estimate(request, ignore)
-    return caught.value
 
 
 @pytest.fixture(scope="module")
@@ -325,66 +302,6 @@ def test_a_fit_that_is_told_to_stop_stops(make_request: MakeRequest, stage: str)
     assert [step.stage for step in steps].count(stage) == 1
 
 
-def test_what_the_engine_refuses_fails_the_job_and_names_the_column(
-    make_request: MakeRequest, small_table: pa.Table
-) -> None:
-    negative = pa.array(np.where(np.arange(120) == 7, -1.0, 1.0) * np.arange(120))
-    table = small_table.set_column(3, "depth", negative)
-    problem = failure(make_request(table=table)).problem
-    assert problem.code is ProblemCode.INCOMPATIBLE_MODEL
-    assert "depth" in problem.detail
-
-
-class NeverFinite:
-    """Stands for an estimator whose objective overflows: no table is known that makes one do so."""
-
-    status_ = "non_finite"
-    objective_path_ = (-3.5, -2.25, float("nan"))
-    n_iter_ = 3
-    message_ = "Try a stronger `penalty`."
-    warnings_ = ()
-
-    def fit(self, table: pa.Table, on_step: object, checkpoint: Checkpoint) -> None:
-        pass
-
-
-def test_an_objective_that_is_not_finite_fails_the_job_and_says_where(
-    make_request: MakeRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("worker.jobs.estimation.build_estimator", lambda spec: NeverFinite())
-    problem = failure(make_request()).problem
-    assert problem.code is ProblemCode.NON_FINITE_OBJECTIVE
-    assert "iteration 3" in problem.detail
-    assert "-2.25" in problem.detail
-    assert "Try a stronger" in problem.detail
-
-
-CENSORED = pa.table(
-    [[3, 4, 9], ["a", "=c", "a"], ["<0.5", "ND", "<0.5"], [0.0, None, 0.0], [0.5, None, 0.5]],
-    schema=CELL_SCHEMA,
-)
-
-
-def test_cells_with_a_limit_are_refused_with_their_counts(make_request: MakeRequest) -> None:
-    problem = failure(make_request(cells=CENSORED)).problem
-    assert problem.code is ProblemCode.INCOMPATIBLE_MODEL
-    assert {(item.column, item.count) for item in problem.errors} == {("a", 2), ("=c", 1)}
-
-
-def test_cells_with_a_limit_taken_for_missing_leave_a_warning(make_request: MakeRequest) -> None:
-    document = estimate(make_request(cells=CENSORED, censored="missing"), ignore).document
-    assert document.counts.n_censored == 3
-    warning = document.warnings[0]
-    assert (warning.code, warning.columns) == ("censored-as-missing", ["a", "=c"])
-    assert "2 in a, 1 in =c" in warning.message
-
-
-def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> None:
-    document = estimate(make_request(cells=CENSORED, variables=["体重", "d d"]), ignore).document
-    assert document.counts.n_censored == 0
-    assert all(warning.code != "censored-as-missing" for warning in document.warnings)
-
-
 @pytest.mark.slow
 def test_a_checkpoint_of_another_fit_is_not_used(
     make_request: MakeRequest, outcome: Outcome
@@ -396,30 +313,6 @@ def test_a_checkpoint_of_another_fit_is_not_used(
     again = estimate(replace(make_request(ground_truth=RING), checkpoint=checkpoint), ignore)
     assert not again.document.timing.resumed
     assert again.document.precision == outcome.document.precision
-
-
-def test_columns_that_may_be_behind_an_objective_without_end_are_named(
-    make_request: MakeRequest,
-) -> None:
-    rng = np.random.default_rng(1)
-    parts = rng.normal(size=(50, 3))
-    table = pa.table([*parts.T, parts.sum(axis=1)], ["a", "b", "c", "total"])
-    odd = [
-        DatasetWarning(code=code, message=f"{code} it is", columns=columns, rows=[])
-        for code, columns in (
-            (WarningCode.OUTLIERS, ["b"]),
-            (WarningCode.OUTLIERS, ["a column that is not used"]),
-            (WarningCode.COUNTS, ["a"]),
-        )
-    ]
-    choices = {"model": {"kind": "gaussian"}, "estimator": {"kind": "gaussian-em"}}
-    request = replace(make_request(table, **choices), table_warnings=odd)
-    problem = failure(request).problem
-    assert problem.code is ProblemCode.NON_FINITE_OBJECTIVE
-    (outliers, *dependent) = problem.errors
-    assert (outliers.column, outliers.message) == ("b", "outliers it is")
-    assert [item.column for item in dependent] == ["a", "b", "c", "total"]
-    assert {"total of a, b, c" in item.message for item in dependent} == {True}
 
 
 @pytest.mark.slow
@@ -438,39 +331,3 @@ def test_what_the_upload_and_the_engine_both_noticed_is_told_once(
         (told,) = (warning for warning in warnings if warning.code == code)
         assert told.message.startswith(message)
         assert told.columns == columns
-
-
-def test_as_many_completed_tables_as_were_asked_for_keep_what_was_observed(
-    make_request: MakeRequest, small_table: pa.Table
-) -> None:
-    outcome = estimate(make_request(imputations=3), ignore)
-    frame = parquet.read_table(BytesIO(files_of(outcome)["imputations-m.parquet"]))
-    X = to_array(small_table)
-    tables = to_array(frame.select(small_table.column_names)).reshape(3, *X.shape)
-    observed = ~np.isnan(X)
-    assert (tables[:, observed] == X[observed]).all()
-    assert np.isfinite(tables).all()
-    assert (tables[0] != tables[1])[~observed].all()
-    codes = {warning.code for warning in outcome.document.warnings}
-    assert not codes & {"imputations-too-alike", "imputations-not-drawn"}
-    again = estimate(make_request(imputations=3), ignore)
-    assert files_of(again)["imputations-m.csv"] == files_of(outcome)["imputations-m.csv"]
-
-
-def test_a_result_says_why_completed_tables_are_too_alike_or_not_there(
-    make_request: MakeRequest,
-) -> None:
-    """Comparators do not know how uncertain K is, and an indefinite K has no distribution."""
-    codes = {}
-    for kind, rows in (("mle", 80), ("score-matching", 30)):
-        rng = np.random.default_rng(4)
-        X = rng.exponential(size=(rows, 4))
-        if kind == "score-matching":
-            X[:, 1] = X[:, 0] * rng.exponential(size=rows)
-        X[0, 0] = np.nan
-        table = pa.table([pa.array(column, from_pandas=True) for column in X.T], list("abcd"))
-        outcome = estimate(make_request(table, estimator={"kind": kind}, imputations=2), ignore)
-        codes[kind] = {warning.code for warning in outcome.document.warnings}
-        assert ("imputations-m.csv" in files_of(outcome)) is (kind == "mle")
-    assert "imputations-too-alike" in codes["mle"]
-    assert "imputations-not-drawn" in codes["score-matching"]
