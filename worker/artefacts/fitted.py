@@ -45,9 +45,8 @@ class FittedNetwork:
     table: pa.Table
     # What was read for its numbers; None where the upload had no texts.
     texts: Texts | None
-    # The same (n, d), NaN where null, and with every gap filled.
+    # The same (n, d), NaN where null.
     X: NDArray[np.float64]
-    completed: NDArray[np.float64]
     # All pairs, strongest first.
     edges: list[Edge]
     variables: list[VariableRead]
@@ -94,7 +93,6 @@ class FittedNetwork:
             table=table,
             texts=texts,
             X=to_array(table),
-            completed=estimator.impute(table),
             edges=edges,
             variables=variables_of(names, estimator, table),
             truth=truth,

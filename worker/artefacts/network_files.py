@@ -46,7 +46,8 @@ def _partial_correlations(fitted: FittedNetwork) -> Iterable[Artefact]:
 
 def mean_imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
     """Return the table with every missing cell at its mean."""
-    return imputation_artefacts(_completed_columns(fitted), fitted.completed)
+    completed = fitted.estimator.impute(fitted.table)
+    return imputation_artefacts(_completed_columns(fitted), completed)
 
 
 def multiple_imputations(fitted: FittedNetwork) -> Iterable[Artefact]:
