@@ -49,6 +49,17 @@ def _frame_as_numbers(frame: Any, owner: str) -> ArrayLike:  # Any: a data frame
     return np.column_stack(_columns_as_numbers(columns, owner))
 
 
+def take_rows(X: Any, rows: NDArray[np.intp]) -> ArrayLike:  # Any: a table of some library
+    """Return some rows of a table, a data frame's as one, so that its columns keep their names."""
+    if _is_frame(X):
+        taken: ArrayLike = X.iloc[rows]
+    elif hasattr(X, "column_names"):  # pyarrow's
+        taken = X.take(rows)
+    else:
+        taken = _as_array(X)[rows]
+    return taken
+
+
 def _is_frame(X: object) -> bool:
     """Return whether X has types of its own for its columns, as frames of pandas have."""
     return hasattr(X, "dtypes") and hasattr(X.dtypes, "__array__") and hasattr(X, "iloc")

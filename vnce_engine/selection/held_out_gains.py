@@ -1,13 +1,52 @@
 """By how much models differ on held-out rows, and whether a path of them goes down."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
-from torch import Tensor, isfinite, quantile
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, from_numpy, isfinite, quantile
 
 # Share of rows at either end whose gains are winsorised, set to the nearest of the others.
 WINSORISED_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What held-out rows say of one of several models, in nats a row, in the table's units.
+
+    NaN where it has no densities. Standard errors are over rows, the fits that judge them held:
+    a model that follows its table closely would differ more from one table to the next.
+    """
+
+    name: str
+    log_density: float
+    """Mean log density of held-out rows' observed cells."""
+    standard_error: float
+    behind: float
+    """By how much it is less than the best model's, which has 0."""
+    behind_error: float
+    """Standard error of that, the rows of both models paired."""
+
+
+def standings(log_densities: Mapping[str, NDArray[np.float64]]) -> list[Standing]:
+    """Return the models, the best first, of the log densities (n,) of the same rows by each.
+
+    Those of a model that has none are NaN; such models come last.
+    """
+    means = {name: float(values.mean()) for name, values in log_densities.items()}
+    ranked = sorted(means, key=lambda name: (np.isnan(means[name]), -means[name]))
+    best = log_densities[ranked[0]]
+    return [
+        Standing(
+            name,
+            *mean_and_error(from_numpy(log_densities[name])),
+            *mean_and_error(from_numpy(best - log_densities[name])),
+        )
+        for name in ranked
+    ]
 
 
 def mean_and_error(differences: Tensor) -> tuple[float, float]:

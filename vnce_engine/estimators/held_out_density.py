@@ -1,0 +1,98 @@
+"""How well an estimator describes rows that it has not seen: their log density, fold by fold.
+
+All that a fit chooses is chosen anew without each fold.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from torch import Tensor
+
+from vnce_engine.data.table_transform import least_positive
+from vnce_engine.data.tables import take_rows
+from vnce_engine.estimators.base import NetworkEstimator
+from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
+from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
+from vnce_engine.runtime.reports import FitStatus
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HeldOutDensity:
+    """The log density of each row that has something observed, by a fit that has not seen it."""
+
+    log_densities: FloatArray
+    """(n,) of the observed cells, in nats, in the table's units; all NaN where there are none."""
+    monte_carlo_error: float
+    """Standard error of their mean over draws of missing cells and of the constant, at most."""
+    num_unconverged: int
+    """Folds whose fit ran out of iterations."""
+    reason: str | None
+    """Why there are none."""
+
+
+def held_out_density(
+    estimator: NetworkEstimator,
+    X: ArrayLike,
+    table: FloatArray,
+    n_folds: int,
+    seed: int,
+    on_step: OnStep | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> HeldOutDensity:
+    """Return how well an unfitted estimator describes rows of X, read as a `table` (n, d).
+
+    The `seed` deals rows to folds, the same for every estimator. A cell of 0, where some transforms
+    are infinitely steep, counts as the values up to half of the least positive one of its column.
+    It comes after a fit to all of X, the first of `n_folds` + 1 for `on_step`, whose checkpoint it
+    goes on with. Raises `FitCancelledError` if `on_step` returns True.
+    """
+    known = np.flatnonzero(~np.isnan(table).all(axis=1))
+    least = least_positive(table[known])
+    folds = np.array_split(np.random.default_rng(seed).permutation(known), n_folds)
+    checkpoint = checkpoint or Checkpoint()
+    log_densities, errors = np.full(len(table), np.nan), np.zeros(len(table))
+    num_unconverged = 0
+
+    def judged(position: int, fold: NDArray[np.intp]) -> tuple[Tensor, bool] | str:
+        fitted: NetworkEstimator = clone(estimator)
+        others = take_rows(X, np.setdiff1d(known, fold))
+        report = within(on_step, position + 1, n_folds + 1, _stage(position, n_folds))
+        try:
+            fitted.fit(others, on_step=report, checkpoint=checkpoint)
+        except UnusableCheckpointError:
+            raise
+        except ValueError as refusal:  # such as: a column with too few observed cells
+            return f"the fit is refused: {refusal}"
+        match fitted.status_:
+            case FitStatus.CANCELLED:
+                raise FitCancelledError
+            case FitStatus.NON_FINITE:
+                return "the objective is not finite"
+        if not fitted.diagnostics_.is_positive_definite:
+            return "K is not positive definite, so that it may have no density"
+        found = np.stack(fitted.log_densities(table[fold], least))
+        if not np.isfinite(found).all():
+            return "a row that was held out has no finite log density"
+        return torch.from_numpy(found), fitted.converged_
+
+    for position, fold in enumerate(folds):
+        outcome = checkpoint.once(partial(judged, position, fold))
+        if isinstance(outcome, str):
+            nothing = np.full(len(known), np.nan)
+            reason = f"Without {_stage(position, n_folds)} {outcome}"
+            return HeldOutDensity(nothing, np.nan, num_unconverged, reason)
+        (log_densities[fold], errors[fold]), has_converged = outcome[0].numpy(), outcome[1]
+        num_unconverged += not has_converged
+    return HeldOutDensity(
+        log_densities[known], float(errors[known].mean()), num_unconverged, reason=None
+    )
+
+
+def _stage(position: int, n_folds: int) -> str:
+    return f"fold {position + 1} of {n_folds}"
