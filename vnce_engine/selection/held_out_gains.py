@@ -38,12 +38,19 @@ def standings(log_densities: Mapping[str, NDArray[np.float64]]) -> list[Standing
     """
     means = {name: float(values.mean()) for name, values in log_densities.items()}
     ranked = sorted(means, key=lambda name: (np.isnan(means[name]), -means[name]))
-    best = log_densities[ranked[0]]
+    best = ranked[0]
+
+    def error(differences: NDArray[np.float64]) -> float:
+        return mean_and_error(from_numpy(differences))[1]
+
     return [
         Standing(
             name,
-            *mean_and_error(from_numpy(log_densities[name])),
-            *mean_and_error(from_numpy(best - log_densities[name])),
+            log_density=means[name],
+            standard_error=error(log_densities[name]),
+            # Of means, as rounding would else put equal models before each other.
+            behind=means[best] - means[name],
+            behind_error=error(log_densities[best] - log_densities[name]),
         )
         for name in ranked
     ]
