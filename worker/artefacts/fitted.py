@@ -34,6 +34,22 @@ def applied(transform: str | Sequence[str]) -> AppliedTransforms:
     return [Transform(name) for name in transform]
 
 
+def edges_of(names: Sequence[str], estimator: NetworkEstimator) -> list[Edge]:
+    """Return all pairs of the network that a fit has found, strongest first."""
+    return [
+        Edge(
+            **{
+                **vars(edge),
+                "source": names[edge.source],
+                "target": names[edge.target],
+                "partial_correlation": _known(edge.partial_correlation),
+                "verdict": None if edge.verdict is None else Verdict(edge.verdict),
+            }
+        )
+        for edge in estimator.edges_
+    ]
+
+
 @dataclass(frozen=True)
 class FittedNetwork:
     """An estimated network by the names of its variables."""
@@ -71,18 +87,7 @@ class FittedNetwork:
     ) -> Self:
         """Return the network that `estimator`, fitted to `table`, has found."""
         names = planned(spec.variables)
-        edges = [
-            Edge(
-                **{
-                    **vars(edge),
-                    "source": names[edge.source],
-                    "target": names[edge.target],
-                    "partial_correlation": _known(edge.partial_correlation),
-                    "verdict": None if edge.verdict is None else Verdict(edge.verdict),
-                }
-            )
-            for edge in estimator.edges_
-        ]
+        edges = edges_of(names, estimator)
         curves = (
             None if truth is None else roc_curves(estimator.precision_, adjacency(names, truth))
         )

@@ -100,7 +100,7 @@ def estimate_files(
     report(on_step, "prepare", PREPARED)
 
     started = time.perf_counter()
-    fit = partial(_fit, request, table, on_step)
+    fit = partial(fit_network, request, table, partial(_report_fit, on_step))
     estimator, resumed = resume_or_restart(fit, request.checkpoint)
     fit_seconds = time.perf_counter() - started
 
@@ -165,17 +165,22 @@ def _known_pairs(request: EstimationRequest) -> frozenset[Pair] | None:
     return frozenset(pair(*edge) for edge in request.ground_truth if used.issuperset(edge))
 
 
-def _fit(
-    request: EstimationRequest, table: pa.Table, on_step: OnStep, checkpoint: Checkpoint
-) -> NetworkEstimator:
-    def on_fit_step(step: FitStep) -> bool | None:
-        fraction = PREPARED + (FITTED - PREPARED) * step.fraction
-        return on_step(replace(step, fraction=fraction))
+def _report_fit(on_step: OnStep, step: FitStep) -> bool | None:
+    fraction = PREPARED + (FITTED - PREPARED) * step.fraction
+    return on_step(replace(step, fraction=fraction))
 
+
+def fit_network(
+    request: EstimationRequest, table: pa.Table, on_step: OnStep | None, checkpoint: Checkpoint
+) -> NetworkEstimator:
+    """Return the estimator fitted to the `table` of the spec's variables.
+
+    Raises as `estimate_files` does.
+    """
     estimator = build_estimator(request.spec)
     try:
         # A table, for the names in its refusals.
-        estimator.fit(table, on_step=on_fit_step, checkpoint=checkpoint)
+        estimator.fit(table, on_step=on_step, checkpoint=checkpoint)
     except UnusableCheckpointError:
         raise
     except ValueError as refusal:

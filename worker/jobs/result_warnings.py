@@ -46,12 +46,13 @@ def table_and_engine_warnings(
     told = {(warning.code, frozenset(warning.columns)) for warning in of_table}
     return of_table + [
         warning
-        for warning in _engine_warnings(fitted.estimator)
+        for warning in engine_warnings(fitted.estimator)
         if (warning.code, frozenset(warning.columns)) not in told
     ]
 
 
-def _engine_warnings(estimator: NetworkEstimator) -> list[ResultWarning]:
+def engine_warnings(estimator: NetworkEstimator) -> list[ResultWarning]:
+    """Return what the fit has noticed."""
     return [
         ResultWarning(
             code=warning.code, message=as_options(warning.message), columns=list(warning.columns)
