@@ -156,8 +156,8 @@ def list_jobs(
     kind: Annotated[
         JobKind | None,
         Query(
-            description="Only jobs of this kind; `experiment-part` or `bootstrap-part` without "
-            "`parent_id`: the parts of all jobs."
+            description="Only jobs of this kind; one such as `bootstrap-part` without `parent_id`: "
+            "the parts of all jobs."
         ),
     ] = None,
     dataset_id: Annotated[

@@ -8,6 +8,7 @@ from service.datasets.ground_truth import canonical_edges
 from service.datasets.records import GroundTruthRecord
 from service.http.problems import ProblemCode, ProblemError, ProblemItem
 from service.jobs import result_access as access
+from service.jobs.comparison_planning import comparison_warnings, plan_comparison
 from service.jobs.estimation_planning import (
     describe_estimation,
     plan_estimation,
@@ -21,6 +22,7 @@ from service.jobs.schemas import JobPlan
 from service.jobs.specs import JobCreate, spec_of
 from service.jobs.specs.base import chosen_seed, planned
 from service.jobs.specs.bootstrap import BootstrapSpec
+from service.jobs.specs.comparison import ComparisonSpec
 from service.jobs.specs.contrastive import ContrastiveSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentSpec
@@ -49,6 +51,8 @@ def plan(session: Session, request: JobCreate) -> Plan:
             return _plan_scoring(session, request)
         case BootstrapSpec():
             return _plan_bootstrap(session, request)
+        case ComparisonSpec():
+            return plan_comparison(session, request)
         case _:
             assert_never(request)
 
@@ -65,6 +69,10 @@ def describe(plan: Plan) -> JobPlan:
             assert data is not None
             estimation = describe_mixture(spec, data)
             return JobPlan(spec=spec, estimation=estimation, warnings=mixture_warnings(data))
+        case ComparisonSpec() as spec:
+            assert data is not None
+            warnings = comparison_warnings(spec, data)
+            return JobPlan(spec=spec, estimation=None, warnings=warnings)
         case _:
             return JobPlan(spec=plan.spec, estimation=None, warnings=[])
 

@@ -14,10 +14,12 @@ class JobKind(StrEnum):
     SCORING = "scoring"
     BOOTSTRAP = "bootstrap"
     BOOTSTRAP_PART = "bootstrap-part"
+    COMPARISON = "comparison"
+    COMPARISON_PART = "comparison-part"
 
 
 # Kinds that no client asks for: jobs of others in parts make them.
-PART_KINDS = (JobKind.EXPERIMENT_PART, JobKind.BOOTSTRAP_PART)
+PART_KINDS = (JobKind.EXPERIMENT_PART, JobKind.BOOTSTRAP_PART, JobKind.COMPARISON_PART)
 
 
 class ModelKind(StrEnum):

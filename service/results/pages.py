@@ -11,6 +11,7 @@ from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.base import STORED
 from service.results.bootstrap_result import BootstrapPartResult, BootstrapResult
+from service.results.comparison_result import ComparisonPartResult, ComparisonResult
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
@@ -97,6 +98,22 @@ class BootstrapPartResultRead(BootstrapPartResult):
     files: list[FileRead] = Field(description="Its files: the resamples.")
 
 
+class ComparisonResultRead(ComparisonResult):
+    """The result of a comparison."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(
+        description="Its files: a line each specification, a line each pair, and the picture."
+    )
+
+
+class ComparisonPartResultRead(ComparisonPartResult):
+    """The result of one part of a comparison."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: densities of rows, and pairs.")
+
+
 ResultRead = Annotated[
     EstimationResultRead
     | MixtureResultRead
@@ -105,7 +122,9 @@ ResultRead = Annotated[
     | ExperimentResultRead
     | ExperimentPartResultRead
     | BootstrapResultRead
-    | BootstrapPartResultRead,
+    | BootstrapPartResultRead
+    | ComparisonResultRead
+    | ComparisonPartResultRead,
     Field(discriminator="kind"),
 ]
 

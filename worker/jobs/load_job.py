@@ -14,16 +14,19 @@ from service.http.problems import ProblemError, problem_document
 from service.jobs import checkpoints
 from service.jobs.leases import Claim
 from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
+from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.jobs.specs.scoring import ScoringSpec
 from service.jobs.specs.simulation import SimulationSpec
+from service.results.comparison_result import ComparisonPartResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from worker.artefacts.bootstrap_files import RESAMPLES
-from worker.jobs import bootstrap
+from worker.artefacts.comparison_files import HELD_OUT, PAIRS
+from worker.jobs import bootstrap, comparison
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.experiments import ROWS, put_together, run_part, split
 from worker.jobs.failures import JobFailedError
@@ -75,6 +78,18 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
             case BootstrapPartSpec() as spec:
                 checkpoint = _load_checkpoint(session, claim)
                 return partial(bootstrap.run_part, bootstrap.load_part(session, spec, checkpoint))
+            case ComparisonSpec() as spec:
+                if not claim.is_split:
+                    return partial(comparison.split, spec)
+                dataset = comparison.load_dataset(session, spec.dataset_id)
+                pairs, held_out = (
+                    load_parts(session, claim.job_id, file, ComparisonPartResult)
+                    for file in (PAIRS, HELD_OUT)
+                )
+                return partial(comparison.put_together, spec, dataset, pairs, held_out)
+            case ComparisonPartSpec() as spec:
+                fit = load_request(session, claim, spec.estimation)
+                return partial(comparison.run_part, comparison.PartRequest(spec, fit))
             case _ as unknown:
                 assert_never(unknown)
 

@@ -58,10 +58,12 @@ class FinishedParts:
         }
 
 
-def load_parts(session: Session, parent_id: str, file: str) -> FinishedParts:
+def load_parts(
+    session: Session, parent_id: str, file: str, document: type[PartResult] = PartResult
+) -> FinishedParts:
     """Return what became of every part, in their order; none is left out.
 
-    `file` is the name of what each part leaves.
+    `file` is the name of what each part leaves, beside its `document`.
     """
     contents, results, failures = [], [], []
     parts = job_parts.parts_of(session, parent_id)
@@ -70,7 +72,7 @@ def load_parts(session: Session, parent_id: str, file: str) -> FinishedParts:
         if stored is None:
             failures.append(_failure(part))
             continue
-        results.append(PartResult.model_validate(stored.document))
+        results.append(document.model_validate(stored.document))
         artefact = session.get_one(ArtefactRecord, (part.id, file))
         contents.append(blobs.load(session, artefact.blob_id))
     return FinishedParts(len(parts), contents, results, failures)

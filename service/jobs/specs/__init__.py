@@ -11,6 +11,7 @@ from typing_extensions import TypeAliasType
 
 from service.jobs.specs.base import STORED
 from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
+from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -41,7 +42,12 @@ AnyEstimationSpec = TypeAliasType(
     ],
 )
 JobCreate = Annotated[
-    AnyEstimationSpec | SimulationSpec | ExperimentSpec | ScoringSpec | BootstrapSpec,
+    AnyEstimationSpec
+    | SimulationSpec
+    | ExperimentSpec
+    | ScoringSpec
+    | BootstrapSpec
+    | ComparisonSpec,
     Field(discriminator="kind"),
 ]
 JobSpec = Annotated[
@@ -51,7 +57,9 @@ JobSpec = Annotated[
     | ExperimentPartSpec
     | ScoringSpec
     | BootstrapSpec
-    | BootstrapPartSpec,
+    | BootstrapPartSpec
+    | ComparisonSpec
+    | ComparisonPartSpec,
     Field(discriminator="kind"),
 ]
 

@@ -30,6 +30,32 @@ from service.jobs.vocabulary import CensoredRule
 # As many have parameters of their own: the engine's limit.
 MAX_IMPUTATIONS = 100
 
+Variables = Annotated[
+    Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)] | None,
+    Field(
+        description="Names of the columns to use, in any order (the data set's is kept); null: "
+        "all. Compared as names are stored: in Unicode NFC, trimmed. A job shows those it "
+        "uses, in the data set's order and spelling."
+    ),
+]
+MinObserved = Annotated[
+    Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None,
+    Field(
+        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
+        "2 % of the rows with something observed if that is more, but not more than half of them."
+    ),
+]
+EdgeThreshold = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=0,
+        le=1,
+        description="Absolute partial correlation, from 0 to 1, from which an edge matters: one "
+        "whose interval lies within it is absent. Where edges have no intervals, and of a graph by "
+        "`ebic` or `stability`, pairs that reach it are selected, elsewhere those found present.",
+    ),
+]
 Censored = Annotated[
     CensoredRule,
     Field(
@@ -56,15 +82,7 @@ class EstimationSpec(SpecModel):
 
     kind: Literal["estimation"] = Field("estimation", description="The job's kind.")
     dataset_id: DatasetId
-    variables: Annotated[
-        Annotated[list[VariableName], Field(min_length=1, max_length=100_000, fail_fast=True)]
-        | None,
-        Field(
-            description="Names of the columns to use, in any order (the data set's is kept); null: "
-            "all. Compared as names are stored: in Unicode NFC, trimmed. A job shows those it "
-            "uses, in the data set's order and spelling."
-        ),
-    ] = None
+    variables: Variables = None
     model: ModelSpec = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=TruncatedGaussianModelSpec,
@@ -76,20 +94,8 @@ class EstimationSpec(SpecModel):
         description="How the model is fitted: by `vnce`, which integrates missing cells out, or a "
         "comparator; left out: `vnce`.",
     )
-    min_observed: Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)] | None = Field(
-        None,
-        description="Observed cells that every variable needs, from 1 to 1000000000; null: 10, or "
-        "2 % of the rows with something observed if that is more, but not more than half of them.",
-    )
-    edge_threshold: float = Field(
-        0.1,
-        strict=True,
-        ge=0,
-        le=1,
-        description="Absolute partial correlation, from 0 to 1, from which an edge matters: one "
-        "whose interval lies within it is absent. Where edges have no intervals, and of a graph by "
-        "`ebic` or `stability`, pairs that reach it are selected, elsewhere those found present.",
-    )
+    min_observed: MinObserved = None
+    edge_threshold: EdgeThreshold = 0.1
     imputations: Annotated[int, Field(strict=True, ge=1, le=MAX_IMPUTATIONS)] | None = Field(
         None,
         description=f"Completed tables to draw, from 1 to {MAX_IMPUTATIONS}, in the files "

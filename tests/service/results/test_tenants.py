@@ -103,6 +103,7 @@ def test_a_job_on_another_tenants_things_is_refused(
         {"kind": "estimation", "dataset_id": ids["dataset_id"]},
         {"kind": "scoring", "job_id": ids["job_id"]},
         {"kind": "bootstrap", "job_id": ids["job_id"]},
+        {"kind": "comparison", "dataset_id": ids["dataset_id"], "specifications": [{}, {}]},
     ):
         assert client.post(path, json=body, headers=other).status_code == 404
         assert client.post(path, json=body, headers=owner).status_code in (200, 202)

@@ -104,14 +104,17 @@ def _save(figure: Figure, file_format: str, padding_inches: float) -> bytes:
     return content.getvalue()
 
 
-def label(name: str) -> str:
-    """Return a column's name as one printable line of bounded width, cut with an ellipsis."""
+def label(name: str, most_columns: int = _MAX_LABEL_COLUMNS) -> str:
+    """Return a name as one printable line of bounded width, cut with an ellipsis.
+
+    Ideographs and emoji have two columns.
+    """
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
-    if _columns(printable) <= _MAX_LABEL_COLUMNS:
+    if _columns(printable) <= most_columns:
         return printable
     kept = ""
     for character in printable:
-        if _columns(kept + character) >= _MAX_LABEL_COLUMNS:
+        if _columns(kept + character) >= most_columns:
             break
         kept += character
     return kept.rstrip() + "…"

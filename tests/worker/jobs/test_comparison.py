@@ -1,0 +1,216 @@
+"""Models of one table, one a part, put together."""
+
+import csv
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from service.jobs.specs.comparison import ComparisonSpec
+from service.jobs.vocabulary import CensoredRule
+from service.results.comparison_result import ComparedFitRead, ComparisonPartResult
+from service.results.edges import Edge
+from service.results.parts_result import PartFailureRead
+from service.results.schemas import DatasetIdentity
+from service.results.vocabulary import EdgeRule, Verdict
+from vnce_engine.runtime.reports import FitStep
+from worker.artefacts.comparison_files import HELD_OUT, PAIRS, ComparedNetwork
+from worker.jobs.comparison import PartRequest, parts_of, put_together, run_part, split
+from worker.jobs.estimation import EstimationRequest
+from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.parts import FinishedParts
+from worker.jobs.versions import versions
+
+NAMES = ["a", "b", "c"]
+NAN = float("nan")
+DATASET = DatasetIdentity(id="dataset_1", name="t.csv", sha256="0" * 64)
+
+
+def spec(*names: str, **choices: Any) -> ComparisonSpec:
+    gaussian = {"model": {"kind": "gaussian"}, "estimator": {"kind": "gaussian-em"}}
+    return ComparisonSpec.model_validate(
+        {
+            "dataset_id": "dataset_1",
+            "variables": NAMES,
+            "specifications": [{"name": name, **gaussian} for name in names],
+            "seed": 5,
+            **choices,
+        }
+    )
+
+
+def go_on(_: FitStep) -> bool:
+    return False
+
+
+def edge(source: str, target: str, value: float, *, is_sure: bool) -> Edge:
+    known = {"debiased": value, "lower": value - 0.1, "upper": value + 0.1} if is_sure else {}
+    verdict = (Verdict.PRESENT if abs(value) > 0.2 else Verdict.UNDECIDED) if is_sure else None
+    return Edge(source, target, -value, value, value, abs(value) > 0.2, 9, verdict=verdict, **known)
+
+
+def network(*values: float, density: Any, is_sure: bool = False) -> ComparedNetwork:
+    ends = [("a", "c"), ("b", "c"), ("a", "b")]  # not in the order of the table
+    edges = [edge(*pair, v, is_sure=is_sure) for pair, v in zip(ends, values, strict=True)]
+    return ComparedNetwork.of(np.asarray(density, dtype=float), edges, NAMES)
+
+
+def put(
+    request: ComparisonSpec, networks: dict[str, ComparedNetwork], *failures: PartFailureRead
+) -> tuple[Any, dict[str, bytes]]:
+    files = [{file.name: file.content for file in one.artefacts()} for one in networks.values()]
+    results = [
+        ComparisonPartResult(
+            kind="comparison-part",
+            label=name,
+            reason="there is none" if np.isnan(one.log_densities).all() else None,
+            fit=ComparedFitRead(
+                converged=True,
+                transform="none",
+                decided_by=EdgeRule.THRESHOLD,
+                n_selected=int(one.selected.sum()),
+                n_unconverged_folds=1,
+                monte_carlo_error=0.0,
+                warnings=[],
+            ),
+            seconds=2.0,
+            worker="here:1",
+            versions=versions(),
+        )
+        for name, one in networks.items()
+    ]
+    pairs, held_out = (
+        FinishedParts(
+            len(results) + len(failures), [one[file] for one in files], [*results], [*failures]
+        )
+        for file in (PAIRS, HELD_OUT)
+    )
+    outcome = put_together(request, DATASET, pairs, held_out, go_on)
+    return outcome.document, {file.name: file.content for file in outcome.artefacts}
+
+
+def lines_of(content: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode())))
+
+
+def test_every_specification_is_a_part_with_the_same_folds_and_table() -> None:
+    parts = split(spec("one", "two", n_folds=3, tag="t"), go_on).parts
+    assert [(part.part, part.label, part.n_folds) for part in parts_of(spec("one", "two"))] == [
+        (0, "one", 5),
+        (1, "two", 5),
+    ]
+    assert {(part.estimation.seed, *part.estimation.variables) for part in parts} == {(5, *NAMES)}
+    assert {(part.n_folds, part.tag) for part in parts} == {(3, "t")}
+
+
+def test_models_are_ranked_and_paired_row_by_row() -> None:
+    networks = {
+        "one": network(0.5, 0.0, 0.3, density=[-1.0, -3.0, -2.0]),
+        "two": network(0.4, 0.0, 0.1, density=[-0.5, -2.0, -2.0], is_sure=True),
+    }
+    found, files = put(spec("one", "two"), networks)
+    best, other = found.models
+    assert (best.name, best.position, best.behind, best.behind_standard_error) == ("two", 1, 0, 0)
+    assert best.log_density == -1.5
+    assert other.behind == pytest.approx(0.5)
+    assert other.behind_standard_error == pytest.approx(0.5 / np.sqrt(3))
+    assert other.standard_error == pytest.approx(1 / np.sqrt(3))
+    assert (found.n_rows, found.n_pairs, found.n_parts, found.part_seconds) == (3, 3, 2, 4.0)
+    [pair] = found.agreed
+    assert (pair.source, pair.target, pair.n_selected) == ("a", "c", 2)
+    [pair] = found.disputed
+    assert (pair.source, pair.target, pair.n_selected) == ("a", "b", 1)
+    assert [(one.model, one.selected, one.lower) for one in pair.edges] == [
+        ("two", False, 0.0),
+        ("one", True, None),
+    ]
+    assert pair.edges[0].verdict is Verdict.UNDECIDED
+    assert set(files) == {
+        "comparison.csv",
+        "pairs.csv",
+        "figures/comparison.svg",
+        "figures/comparison.png",
+        "figures/comparison.pdf",
+    }
+    first = lines_of(files["comparison.csv"])[0]
+    assert (first["name"], first["log_density"], first["model"]) == ("two", "-1.5", "gaussian")
+    pairs = lines_of(files["pairs.csv"])
+    assert [(line["source"], line["target"], line["all_agree"]) for line in pairs] == [
+        ("a", "c", "true"),
+        ("a", "b", "false"),
+        ("b", "c", "true"),  # none selects it
+    ]
+    assert pairs[1]["two upper"] == "0.2"
+    assert pairs[1]["one upper"] == ""
+
+
+def test_equal_models_differ_by_exactly_nothing() -> None:
+    values = np.random.default_rng(0).normal(size=7)
+    networks = {name: network(0.5, 0.0, 0.3, density=values) for name in ("one", "two")}
+    found, _ = put(spec("one", "two"), networks)
+    assert [(one.behind, one.behind_standard_error) for one in found.models] == [(0.0, 0.0)] * 2
+
+
+def test_without_a_density_a_model_is_still_compared_by_its_edges() -> None:
+    networks = {
+        "one": network(0.5, 0.0, 0.3, density=[NAN, NAN]),
+        "two": network(0.4, 0.0, 0.1, density=[-0.5, -2.0]),
+    }
+    found, files = put(spec("one", "two"), networks)
+    last = found.models[-1]
+    assert (last.name, last.log_density, last.behind) == ("one", None, None)
+    assert (last.reason, last.fit.n_selected) == ("there is none", 2)
+    assert len(found.agreed) == len(found.disputed) == 1
+    line = lines_of(files["comparison.csv"])[-1]
+    assert (line["log_density"], line["reason"]) == ("", "there is none")
+    assert b"no density" in files["figures/comparison.svg"]
+
+
+def test_a_failed_model_is_named_with_its_cause_and_the_rest_is_compared() -> None:
+    networks = {"two": network(0.4, 0.0, 0.1, density=[-0.5, -2.0])}
+    failure = PartFailureRead(job_id="job_2", label="one", error=None)
+    found, files = put(spec("one", "two"), networks, failure)
+    assert [one.name for one in found.models] == ["two", "one"]
+    assert (found.models[1].fit, found.models[1].reason) == (None, "The fit was cancelled.")
+    assert (found.n_succeeded, found.n_parts) == (1, 2)
+    assert lines_of(files["comparison.csv"])[1]["n_selected"] == ""
+    assert b"failed" in files["figures/comparison.svg"]
+    with pytest.raises(JobFailedError, match="None of 1 parts has a result"):
+        put(spec("one", "two"), {}, failure)
+
+
+def part(X: np.ndarray, cells: pa.Table, **choices: Any) -> PartRequest:
+    table = pa.table({name: pa.array(X[:, j], from_pandas=True) for j, name in enumerate(NAMES)})
+    one = parts_of(spec("one", "two", n_folds=2, **choices))[0]
+    request = EstimationRequest(one.estimation, table, None, cells, None, [], DATASET)
+    return PartRequest(one, request)
+
+
+def test_a_part_leaves_its_densities_pairs_and_progress() -> None:
+    X = np.random.default_rng(1).normal(size=(40, 3))
+    X[0] = NAN
+    no_cells = pa.table({"column": pa.array([], pa.string())})
+    steps: list[FitStep] = []
+    outcome = run_part(part(X, no_cells), steps.append)
+    assert isinstance(outcome.document, ComparisonPartResult)
+    files = {file.name: file.content for file in outcome.artefacts}
+    read = ComparedNetwork.read(files[HELD_OUT], files[PAIRS])
+    assert read.log_densities.shape == (39,)
+    assert np.isfinite(read.log_densities).all()
+    assert read.pairs["source"].to_pylist() == ["a", "a", "b"]
+    assert outcome.document.fit.n_selected == read.selected.sum()
+    assert list(dict.fromkeys(step.stage for step in steps)) == [
+        "all rows",
+        "fold 1 of 2",
+        "fold 2 of 2",
+    ]
+    with pytest.raises(FitCancelledError):
+        run_part(part(X, no_cells), lambda step: step.stage.startswith("fold 2"))
+    censored = pa.table({"column": ["a", "a"]})
+    with pytest.raises(JobFailedError, match="Cells hold a limit"):
+        run_part(part(X, censored), go_on)
+    told = run_part(part(X, censored, censored=CensoredRule.MISSING), go_on).document
+    assert isinstance(told, ComparisonPartResult)
+    assert told.fit.warnings[0].code == "censored-as-missing"
