@@ -51,12 +51,11 @@ class Specification(SpecModel):
 
     @property
     def kinds_and_options(self) -> str:
-        """What was asked for, as the command line takes it."""
+        """What was asked for but for defaults, as the command line takes it."""
         options = [
             f"{name}={_text(value)}"
             for part in (self.model, self.estimator)
-            for name, value in part.model_dump(mode="json", exclude_unset=True).items()
-            if name != "kind"
+            for name, value in part.model_dump(mode="json", exclude_defaults=True).items()
         ]
         return ":".join([self.model.kind, self.estimator.kind, *options])
 

@@ -25,7 +25,7 @@ def refused(client: TestClient, table: str, specifications: list[Any]) -> list[t
 
 def test_a_job_has_every_choice_made_and_every_specification_a_name(client: TestClient) -> None:
     named = {**GAUSSIAN, "name": "mine"}
-    options = {"kind": "vnce", "penalties": [0.1, 0.3], "max_iter": None}
+    options = {"kind": "vnce", "penalties": [0.1, 0.3], "penalty_kind": "l1", "max_iter": None}
     many = {"model": {"kind": "gaussian", "transform": "rank-normal"}, "estimator": options}
     answer = submit(client, TABLE, [{}, {}, GAUSSIAN, named, many], seed=None)
     assert answer.status_code == 202, answer.text
@@ -35,7 +35,7 @@ def test_a_job_has_every_choice_made_and_every_specification_a_name(client: Test
         "truncated-gaussian:vnce (2)",
         "gaussian:gaussian-em",
         "mine",
-        "gaussian:vnce:transform=rank-normal:penalties=0.1,0.3:max_iter=none",
+        "gaussian:vnce:transform=rank-normal:penalty_kind=l1:penalties=0.1,0.3",
     ]
     assert spec["variables"] == ["x", "y"]
     assert isinstance(spec["seed"], int)
