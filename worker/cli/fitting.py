@@ -1,6 +1,5 @@
 """`vnce fit`: one table to one folder of results, without a service."""
 
-import hashlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,18 +18,19 @@ from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import AnyEstimationSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
-from service.results.outcome import Artefact, Outcome
+from service.results.outcome import Outcome
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.ground_truth import pair
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.flag_names import in_flags
 from worker.cli.local_bootstrap import bootstrap_here, bootstrap_spec
+from worker.cli.local_result import result_files
 from worker.cli.local_table import LocalTable
 from worker.cli.network_summary import NUM_TOP_EDGES
 from worker.cli.printing import ERR, OUT, print_json, to_json
 from worker.cli.progress import board
-from worker.cli.result_folder import RESULT, say_written, write_result
+from worker.cli.result_folder import say_written, write_result
 from worker.cli.result_summary import exit_code, print_result
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
@@ -70,12 +70,7 @@ def fit_file(
 
         outcome = run(on_step)
         resampled = None if bootstrap is None else bootstrap(outcome, dataset.table, on_step)
-    document = {
-        **outcome.document.model_dump(mode="json"),
-        "files": [_described(artefact) for artefact in outcome.artefacts],
-    }
-    files = {RESULT: to_json(document).encode()}
-    files |= {artefact.name: artefact.content for artefact in outcome.artefacts}
+    document, files = result_files(outcome)
     if resampled is not None:
         files |= {artefact.name: artefact.content for artefact in resampled.artefacts}
         files[BOOTSTRAP] = to_json(resampled.document.model_dump(mode="json")).encode()
@@ -103,16 +98,6 @@ def _bootstrap(
         raise typer.BadParameter("a mixture has no network", param_hint="--resamples")
     request = bootstrap_spec(n_resamples, estimation.spec.seed)
     return partial(bootstrap_here, request, estimation.spec)
-
-
-def _described(artefact: Artefact) -> JsonObject:
-    """Return what a result of the service says of a file, but for its address."""
-    return {
-        "name": artefact.name,
-        "media_type": artefact.media_type,
-        "size": len(artefact.content),
-        "sha256": hashlib.sha256(artefact.content).hexdigest(),
-    }
 
 
 def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
