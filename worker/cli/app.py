@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from service.http.problems import Problem, ProblemCode, ProblemError, problem_document
-from worker.cli import datasets, jobs, keys, local, status, submission
+from worker.cli import comparing, datasets, jobs, keys, local, status, submission
 from worker.cli.client import ServiceProblemError, ServiceUnreachableError
 from worker.cli.exit_codes import ExitCode
 from worker.cli.printing import print_error, print_problem
@@ -115,6 +115,12 @@ for _panel, _command, _example in (
     (_HERE, local.demo, "vnce demo --out ~/vnce-demo"),
     (_HERE, local.fit, "vnce fit assays.csv --transform cbrt --na-value -999 --out result"),
     (_HERE, local.impute, "vnce impute assays.csv -m 20 --output completed.parquet"),
+    (
+        _HERE,
+        comparing.compare,
+        "vnce compare assays.csv --model truncated-gaussian:vnce:transform=cbrt "
+        "--model gaussian:gaussian-em:penalty=ebic --out compared",
+    ),
     (_HERE, local.serve, "vnce serve --data ~/vnce-data --workers 2"),
     (_HERE, local.reproduce, "vnce reproduce mixture-population --quick"),
     (_SERVICE, submission.submit, "vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait"),

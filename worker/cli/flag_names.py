@@ -3,17 +3,27 @@
 import re
 
 from service.http.words import visible
-from worker.cli.options import BOOTSTRAP, ESTIMATION, EXPERIMENT, READING, SCORING, SIMULATION
+from worker.cli.options import (
+    BOOTSTRAP,
+    COMPARISON,
+    ESTIMATION,
+    EXPERIMENT,
+    READING,
+    SCORING,
+    SIMULATION,
+)
 
 _BY_POINTER = {
     pointer: flag
-    for request in (READING, ESTIMATION, SIMULATION, EXPERIMENT, SCORING, BOOTSTRAP)
+    for request in (READING, COMPARISON, ESTIMATION, SIMULATION, EXPERIMENT, SCORING, BOOTSTRAP)
     for pointer, flag in request.flags.items()
 }
 # A choice among kinds is named by what it chooses, as in `model`.
 _BY_FIELD = {
     pointer.removesuffix("/kind").rpartition("/")[2]: flag for pointer, flag in _BY_POINTER.items()
 }
+# A flag that has fields of its own, given for each model.
+_MODELS = "/specifications"
 _QUOTES = "'\""
 _FIELD = re.compile(r"`(\w+)(?:=([^`]*))?`")
 
@@ -23,9 +33,19 @@ def flag_at(pointer: str) -> str:
     holder = pointer
     while holder:
         if holder in _BY_POINTER:
-            return _BY_POINTER[holder]
+            flag = _BY_POINTER[holder]
+            return f"{flag}{_which(pointer)}" if holder == _MODELS else flag
         holder = holder.rpartition("/")[0]
     return pointer
+
+
+def _which(pointer: str) -> str:
+    """Return which of the models that are compared a pointer is of, and which of its options."""
+    place, *fields = pointer.removeprefix(_MODELS).split("/")[1:] or [""]
+    if not place:
+        return ""
+    option = f", {fields[-1].replace('_', '-')}" if fields and fields[-1] != "kind" else ""
+    return f" number {int(place) + 1}{option}"
 
 
 def flag_of(parameter: str) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from service.datasets.options import ReadOptions
 from service.jobs.specs.bootstrap import BootstrapSpec
+from service.jobs.specs.comparison import ComparisonSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -93,6 +94,12 @@ BOOTSTRAP = RequestOptions(
     panels={"": "What is drawn"},
     flags={"/n_resamples": "--resamples"},
     places={"/job_id": "JOB", "/tag": "--tag"},
+)
+COMPARISON = RequestOptions(
+    {"": ComparisonSpec},
+    panels={"": "Data and result"},
+    flags={"/n_folds": "--folds"},
+    places={"/dataset_id": "TABLE", "/specifications": "--model", "/tag": "--tag"},
 )
 
 

@@ -1,6 +1,7 @@
 """What came of a job, whatever its kind, in a few lines."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -10,11 +11,13 @@ from service.results.schemas import EstimationResult
 from worker.artefacts.ground_truth import Pair
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
+from worker.cli.flag_names import in_flags
 from worker.cli.network_summary import print_network
-from worker.cli.printing import listing, print_ending, print_warnings
+from worker.cli.printing import listing, one_a_kind, print_ending, print_warnings
 
 # Longer tables are files of the result.
 _MOST_ROWS = 60
+_PLAIN: dict[str, Any] = {"markup": False, "highlight": False}
 
 
 def print_result(
@@ -44,6 +47,8 @@ def print_result(
             _print_experiment(console, document)
         case "bootstrap":
             _print_bootstrap(console, document)
+        case "comparison":
+            _print_comparison(console, document)
         case _:
             console.print(document["label"], markup=False, highlight=False)
 
@@ -126,6 +131,60 @@ def _print_bootstrap(console: Console, document: JsonObject) -> None:
         highlight=False,
     )
     _print_parts(console, document)
+
+
+def _print_comparison(console: Console, document: JsonObject) -> None:
+    models = document["models"]
+    numbers = {model["name"]: str(place) for place, model in enumerate(models, start=1)}
+    rows = [
+        (
+            numbers[model["name"]],
+            model["name"],
+            *(_number(model[field]) for field in ("log_density", "behind")),
+            "" if model["behind"] is None else f"± {_number(model['behind_standard_error'])}",
+            "" if model["fit"] is None else model["fit"]["n_selected"],
+        )
+        for model in models
+    ]
+    headings = ("", "model", "log density", "behind the best", "", "pairs selected")
+    console.print(listing(headings, rows))
+    for model in models:
+        for remark in _remarks(model):
+            console.print(f"{model['name']}: {remark}", **_PLAIN)
+    disputed = document["disputed"]
+    if disputed:
+        pairs = [
+            (
+                pair["source"],
+                pair["target"],
+                ", ".join(numbers[edge["model"]] for edge in pair["edges"] if edge["selected"]),
+            )
+            for pair in disputed[:_MOST_ROWS]
+        ]
+        console.print(listing(("variable", "variable", "selected by"), pairs))
+    if len(disputed) > _MOST_ROWS:
+        console.print(f"… and {len(disputed) - _MOST_ROWS} more in pairs.csv", highlight=False)
+    console.print(
+        f"Mean log density of {counted(document['n_rows'], 'row')} that were held out, nats a row, "
+        f"{document['n_folds']} folds. Of {counted(document['n_pairs'], 'pair')} all models select "
+        f"{len(document['agreed'])}, some {len(disputed)}.",
+        **_PLAIN,
+    )
+    _print_parts(console, document)
+
+
+def _remarks(model: JsonObject) -> Iterator[str]:
+    """Yield what to know of a model that was compared."""
+    if model["reason"] is not None:
+        yield in_flags(model["reason"])
+    if (fit := model["fit"]) is None:
+        return
+    if not fit["converged"]:
+        yield "the fit to all rows has not converged."
+    if fit["n_unconverged_folds"]:
+        yield f"not converged without {counted(fit['n_unconverged_folds'], 'fold')}."
+    for code, line in one_a_kind(fit["warnings"]):
+        yield f"{line} [{code}]"
 
 
 def _number(value: float | None) -> str:

@@ -103,10 +103,10 @@ def _below(
     owners = {owner for owner, _ in models}
     for name, fields in sorted(found.items(), key=lambda item: not _is_tag(item[1][0][1])):
         pointer = f"{holder}/{name}"
-        stated = [_Stated.of(owner, field) for owner, field in fields]
-        parts = [(s.owner or _tag(part), part) for s in stated for part in _models(s.annotation)]
         if pointer in without:
             continue
+        stated = [_Stated.of(owner, field) for owner, field in fields]
+        parts = [(s.owner or _tag(part), part) for s in stated for part in _models(s.annotation)]
         if parts:
             yield from _below(pointer, parts, without, stated)
         elif said and _is_tag(fields[0][1]):

@@ -16,6 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 # In `--help`, and in messages.
 _TYPES = {int: ("int", "a whole number"), float: ("number", "a number"), str: ("text", "a text")}
+_TRUTH: dict[str, Any] = {"true": True, "false": False}
 # Longer lists of words stand in the help.
 _WIDEST = 36
 
@@ -56,7 +57,7 @@ class SpecOption:
                 text += f" One of {', '.join(self.field.words)}."
             metavar = "NAME" if len(values) > _WIDEST else f"<{values}>"
             shown |= {
-                "parser": self._read,
+                "parser": self.read,
                 "metavar": f"{metavar},…" if self.field.is_list else metavar,
             }
         option = typer.Option(self.flag, help=text, rich_help_panel=self.panel, **shown)
@@ -65,22 +66,25 @@ class SpecOption:
             self.name, kind, default=None, annotation=Annotated[annotation, option]
         )
 
-    def _read(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
+        """Return what a text stands for; raises `typer.BadParameter` if it is nothing here."""
         if self.field.is_list:
             return [self._read_one(part.strip()) for part in text.split(",")]
         return self._read_one(text)
 
     def _read_one(self, text: str) -> Any:
-        if text in self.field.words:
-            return self.field.words[text]
-        for kind in self.field.types:
+        is_truth = self.field.types == (bool,)
+        words, types = (_TRUTH, ()) if is_truth else (self.field.words, self.field.types)
+        if text in words:
+            return words[text]
+        for kind in types:
             try:
                 value = kind(text)
             except ValueError:
                 continue
             if kind is str or math.isfinite(value):  # JSON holds no other number
                 return value
-        *others, last = [*self.field.words, *(_TYPES[kind][1] for kind in self.field.types)]
+        *others, last = [*words, *(_TYPES[kind][1] for kind in types)]
         must = f"{', '.join(others)} or {last}" if others else last
         raise typer.BadParameter(f"must be {must}, got {text!r}")
 

@@ -49,7 +49,7 @@ def submit(
         with connect(url) as client:
             print_json(client.validate(body))
         return
-    raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
+    raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
 
 
 @with_options(SIMULATION)
@@ -62,7 +62,7 @@ def simulate(
 ) -> None:
     """Have a data set drawn from a network that is attached to it as its true graph."""
     body = SIMULATION.document(given) | {"graph": graph.value}
-    raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
+    raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
 
 
 def score(
@@ -84,7 +84,7 @@ def score(
     body = SCORING.document({}) | {"job_id": job}
     if truth is not None:
         body["ground_truth"] = read_truth_file(truth)
-    raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
+    raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
 
 
 @with_options(BOOTSTRAP)
@@ -97,10 +97,11 @@ def bootstrap(
 ) -> None:
     """Fit an estimated network again to resamples of its rows: how sure each edge is."""
     body = BOOTSTRAP.document(given) | {"job_id": job}
-    raise typer.Exit(_submit(url, body, wait=wait, as_json=as_json))
+    raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
 
 
-def _submit(url: str, body: JsonObject, *, wait: bool, as_json: bool) -> ExitCode:
+def submit_job(url: str, body: JsonObject, *, wait: bool, as_json: bool) -> ExitCode:
+    """Submit a job; print its identifier or, having waited for it, what came of it."""
     with connect(url) as client:
         job = client.submit(body)
         if wait:

@@ -13,6 +13,7 @@ Vnce = Callable[..., Result]
 COMMANDS = [
     "demo",
     "fit",
+    "compare",
     "serve",
     "reproduce",
     "submit",

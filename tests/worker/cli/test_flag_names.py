@@ -25,6 +25,9 @@ from worker.cli.spec_options import with_options
         ("/missing_fraction", "--missing"),
         ("/units_row", "--units-row"),
         ("/edges/0", "/edges/0"),
+        ("/specifications", "--model"),
+        ("/specifications/2", "--model number 3"),
+        ("/specifications/0/estimator/noise_ratio", "--model number 1, noise-ratio"),
         ("", ""),
     ],
 )

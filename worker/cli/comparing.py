@@ -1,0 +1,100 @@
+"""`vnce compare`: models of a table in a file here, or of one that a service has."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from service.datasets.options import ReadLimits
+from service.jobs.specs.comparison import MOST_SPECIFICATIONS
+from service.settings import Settings
+from worker.cli.client import JsonObject
+from worker.cli.options import COMPARISON, DEFAULT_URL, ESTIMATION, READING, Json, Url
+from worker.cli.spec_options import with_options
+from worker.cli.submission import Wait, submit_job
+from worker.processes import threads
+
+_OPTIONS = {
+    option.flag.removeprefix("--"): option
+    for option in ESTIMATION.options
+    if option.field.pointer.startswith(("/model/", "/estimator/"))
+}
+_NAME = "name"
+
+
+def specification(text: str) -> JsonObject:
+    """Return what a `--model` asks for; raises `typer.BadParameter`."""
+    try:
+        model, estimator, *options = text.split(":")
+    except ValueError:
+        raise typer.BadParameter(f"must begin with MODEL:ESTIMATOR, got {text!r}") from None
+    given: dict[str, Any] = dict.fromkeys(option.name for option in ESTIMATION.options)
+    name = None
+    for flag, word in (("model", model), ("estimator", estimator), *map(_parted, options)):
+        if flag == _NAME:
+            name = word
+        elif flag in _OPTIONS:
+            try:
+                given[_OPTIONS[flag].name] = _OPTIONS[flag].read(word)
+            except typer.BadParameter as error:
+                raise typer.BadParameter(f"{flag} {error.message}") from error
+        else:
+            raise typer.BadParameter(f"{flag} is no option of a model or an estimator")
+    document = ESTIMATION.document(given)
+    return {"name": name, "model": document["model"], "estimator": document["estimator"]}
+
+
+def _parted(option: str) -> tuple[str, str]:
+    flag, equals, value = option.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"options are NAME=VALUE, got {option!r}")
+    return flag.replace("_", "-"), value
+
+
+@with_options(COMPARISON, READING)
+def compare(
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="A file, or the identifier of a data set.")
+    ],
+    model: Annotated[
+        list[Any],
+        typer.Option(
+            "--model",
+            parser=specification,
+            metavar="MODEL:ESTIMATOR[:OPTION=VALUE]…",
+            help="A model, how it is fitted, and options as `vnce fit` has them, or `name`; "
+            f"repeatable, 2 to {MOST_SPECIFICATIONS}.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            file_okay=False,
+            help="Folder that the files of a FILE's comparison go to.",
+            show_default="print only",
+        ),
+    ] = None,
+    wait: Wait = False,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    **given: Any,
+) -> None:
+    """Compare models of one table: which describes rows that it has not seen, where edges differ.
+
+    All are fitted without the same parts of the rows, and judged by the log density of these. A
+    file is read and compared here, on all cores; a data set by the service that has it.
+    """
+    reading, body = READING.document(given), COMPARISON.document(given)
+    body["specifications"] = model
+    file = Path(table)
+    if not file.is_file():
+        if reading or out is not None:
+            raise typer.BadParameter(f"no file {table}, and only files are read here")
+        body["dataset_id"] = table
+        raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
+    threads.limit(1)
+    from worker.cli.local_comparison import compare_file  # noqa: PLC0415 - torch, which reads the limit at import
+
+    limits = ReadLimits.from_settings(Settings.from_environment())
+    raise typer.Exit(compare_file(file, out, reading, body, limits, as_json=as_json))
