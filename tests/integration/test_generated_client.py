@@ -81,6 +81,16 @@ def as_csv(table: np.ndarray) -> bytes:
     return "\n".join(["a,b,c,d,e", *lines]).encode()
 
 
+def wait_for_success(load: Load, api: Any, job: Any) -> None:
+    states = load("models").JobState
+    deadline = time.monotonic() + WAIT_SECONDS
+    while job.state in (states.QUEUED, states.RUNNING):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+        job = load("api.jobs.get_job").sync(job.id, client=api)
+    assert job.state == states.SUCCEEDED, job.error
+
+
 def test_upload_job_poll_result_and_roc_through_the_client(
     load: Load, api: Any, small_table: np.ndarray
 ) -> None:
@@ -105,13 +115,7 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     assert isinstance(job, models.JobRead)
     assert job.spec.estimator.penalty == 1.0
 
-    deadline = time.monotonic() + WAIT_SECONDS
-    while job.state in (models.JobState.QUEUED, models.JobState.RUNNING):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-        job = load("api.jobs.get_job").sync(job.id, client=api)
-    assert job.state == models.JobState.SUCCEEDED, job.error
-
+    wait_for_success(load, api, job)
     result = load("api.results.get_result").sync(job.id, client=api)
     assert isinstance(result, models.EstimationResultRead)
     assert result.names == ["a", "b", "c", "d", "e"]
@@ -129,6 +133,33 @@ def test_upload_job_poll_result_and_roc_through_the_client(
     for file in result.files:
         downloaded = download_file(job.id, file.name, client=api)
         assert hashlib.sha256(downloaded.payload.read()).hexdigest() == file.sha256
+
+
+def test_a_comparison_has_its_types(load: Load, api: Any, small_table: np.ndarray) -> None:
+    models = load("models")
+    file = load("types").File(payload=io.BytesIO(as_csv(small_table)), file_name="small.csv")
+    dataset = load("api.datasets.create_dataset").sync(client=api, body=file, name="small.csv")
+    gaussian = models.GaussianModelSpec()
+    body = models.ComparisonSpec(
+        dataset_id=dataset.id,
+        specifications=[
+            models.Specification(model=gaussian, estimator=models.GaussianEmEstimatorSpec()),
+            models.Specification(
+                name="penalised",
+                model=gaussian,
+                estimator=models.GaussianEmEstimatorSpec(penalty=0.1),
+            ),
+        ],
+        n_folds=2,
+    )
+    job = load("api.jobs.create_job").sync(client=api, body=body)
+    assert isinstance(job, models.JobRead)
+    wait_for_success(load, api, job)
+    result = load("api.results.get_result").sync(job.id, client=api)
+    assert isinstance(result, models.ComparisonResultRead)
+    assert {model.name for model in result.models} == {"gaussian:gaussian-em", "penalised"}
+    assert result.models[0].behind == 0
+    assert isinstance(result.models[1].fit, models.ComparedFitRead)
 
 
 def test_what_its_readme_shows_has_its_types_and_runs(
