@@ -40,7 +40,7 @@ def resolve_comparison(request: ComparisonSpec, summary: DatasetSummary) -> Comp
             reasons.append(refusal.errors)
         else:
             reasons.append([])
-    refuse(_placed(reasons))
+    refuse(_placed(reasons) + _of_the_folds(request.n_folds, summary))
     names = _names(request.specifications)
     specifications = [
         one.model_copy(update={"name": name, "model": fit.model, "estimator": fit.estimator})
@@ -58,6 +58,14 @@ def comparison_warnings(spec: ComparisonSpec, data: PlannedData) -> list[PlanWar
         for warning in warnings_about(spec.estimation(position), data)
     ]
     return list({warning.model_dump_json(): warning for warning in of_each}.values())
+
+
+def _of_the_folds(n_folds: int, summary: DatasetSummary) -> list[ProblemItem]:
+    rows = summary.n_rows - summary.n_empty_rows
+    if n_folds <= rows:
+        return []
+    message = f"There are {rows} rows with something observed: ask for as many folds at most."
+    return [ProblemItem(message=message, pointer="/n_folds")]
 
 
 def _placed(reasons: list[list[ProblemItem]]) -> list[ProblemItem]:

@@ -53,6 +53,9 @@ def held_out_density(
     goes on with. Raises `FitCancelledError` if `on_step` returns True.
     """
     known = np.flatnonzero(~np.isnan(table).all(axis=1))
+    if n_folds > len(known):
+        reason = f"{len(known)} rows with something observed are too few for {n_folds} folds"
+        return HeldOutDensity(np.full(len(known), np.nan), np.nan, 0, reason)
     least = least_positive(table[known])
     folds = np.array_split(np.random.default_rng(seed).permutation(known), n_folds)
     checkpoint = checkpoint or Checkpoint()

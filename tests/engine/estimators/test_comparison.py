@@ -121,6 +121,13 @@ def test_a_model_that_some_fold_refuses_has_no_density_and_says_why(X: np.ndarra
     assert found.agreed or found.disputed
 
 
+def test_more_folds_than_rows_are_no_ground_for_a_density(X: np.ndarray) -> None:
+    found = compare({"a": GaussianEM(), "b": GaussianEM()}, X[:30], n_folds=40)
+    assert found.models[0].held_out.reason == (
+        "30 rows with something observed are too few for 40 folds"
+    )
+
+
 def test_without_a_positive_definite_k_there_is_no_density_but_edges(X: np.ndarray) -> None:
     matched = TruncatedGaussianScoreMatching(linear="zero")
     table = np.nan_to_num(X, nan=0.3)[:60]

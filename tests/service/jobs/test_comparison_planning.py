@@ -71,6 +71,13 @@ def test_what_speaks_against_all_is_said_once_and_else_where_it_stands(client: T
     ]
 
 
+def test_there_are_no_more_folds_than_rows(client: TestClient) -> None:
+    table = "x,y\n" + "\n".join(f"{row % 7},{row % 5}" for row in range(15)) + "\n,"
+    answer = submit(client, table, [{}, {}], n_folds=16)
+    assert [item["pointer"] for item in answer.json()["errors"]] == ["/n_folds"]
+    assert submit(client, table, [{}, {}], n_folds=15).status_code == 202
+
+
 def test_a_plan_tells_each_warning_once(client: TestClient) -> None:
     gaps = TABLE + "\n,1\n2,"
     dataset_id = client.post("/v1/datasets", content=gaps.encode()).json()["id"]
