@@ -126,6 +126,8 @@ def _share_scale(panels: Sequence[Axes]) -> None:
     low, high = min(low for low, _ in limits), max(high for _, high in limits)
     for panel in panels:
         panel.set_xlim(low, high)
+        panel.locator_params(axis="x", nbins=3)
+        panel.xaxis.set_major_formatter("{x:g}")
     panels[0].set_xlabel("partial correlation in each model", loc="left")
 
 
