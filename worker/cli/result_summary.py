@@ -148,9 +148,12 @@ def _print_comparison(console: Console, document: JsonObject) -> None:
     ]
     headings = ("", "model", "log density", "behind the best", "", "pairs selected")
     console.print(listing(headings, rows))
+    by_remark: dict[str, list[str]] = {}
     for model in models:
         for remark in _remarks(model):
-            console.print(f"{model['name']}: {remark}", **_PLAIN)
+            by_remark.setdefault(remark, []).append(numbers[model["name"]])
+    for remark, concerned in by_remark.items():
+        console.print(f"{', '.join(concerned)}: {remark}", **_PLAIN)
     disputed = document["disputed"]
     if disputed:
         pairs = [
