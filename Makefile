@@ -106,6 +106,7 @@ bench-trust: .venv/.dev  ## how far answers can be trusted, in small: see docs/t
 	$(BIN)/python -W ignore -m benchmarks.dependence --tables 2
 	$(BIN)/python -m benchmarks.imputation --masks 1 --only wine iris
 	$(BIN)/python -m benchmarks.transforms --seeds 1 --gaussian
+	$(BIN)/python -W ignore -m benchmarks.comparison --tables 1
 
 clean:  ## remove what the build made
 	rm -rf .venv build vnce-demo
