@@ -7,6 +7,7 @@ from vnce_engine.estimators.complete_data import (
     TruncatedGaussianScoreMatching,
 )
 from vnce_engine.estimators.contrastive_divergence import TruncatedGaussianCD
+from vnce_engine.estimators.difference import difference, group_difference
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.estimators.gaussian_em import GaussianEM
 from vnce_engine.estimators.gaussian_score_matching import GaussianScoreMatching
@@ -29,4 +30,6 @@ __all__ = [
     "TruncatedGaussianVNCE",
     "bootstrap",
     "compare",
+    "difference",
+    "group_difference",
 ]

@@ -20,7 +20,7 @@ SMALLEST_SHARE_OK = 0.5
 
 @dataclass(frozen=True)
 class Failure:
-    """A resample without a network."""
+    """A resample, or a permutation, without what was to come of it."""
 
     cause: str
     """Why, in a word or a sentence that many may have."""
