@@ -6,9 +6,9 @@ from sqlalchemy.orm import Session
 
 from service.datasets.ground_truth import canonical_edges
 from service.datasets.records import GroundTruthRecord
-from service.http.problems import ProblemCode, ProblemError, ProblemItem
-from service.jobs import result_access as access
+from service.http.problems import ProblemCode, ProblemError
 from service.jobs.comparison_planning import comparison_warnings, plan_comparison
+from service.jobs.estimated_networks import network_of, refitted_spec
 from service.jobs.estimation_planning import (
     describe_estimation,
     plan_estimation,
@@ -17,19 +17,16 @@ from service.jobs.estimation_planning import (
 from service.jobs.mixture_planning import describe_mixture, mixture_warnings, plan_mixture
 from service.jobs.planned_data import lock_dataset, planned_data
 from service.jobs.plans import Plan
-from service.jobs.records import JobRecord
 from service.jobs.schemas import JobPlan
-from service.jobs.specs import JobCreate, spec_of
+from service.jobs.specs import JobCreate
 from service.jobs.specs.base import chosen_seed, planned
 from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.comparison import ComparisonSpec
-from service.jobs.specs.contrastive import ContrastiveSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.jobs.specs.scoring import ScoringSpec
 from service.jobs.specs.simulation import SimulationSpec
-from service.jobs.vocabulary import Selection
 
 
 def plan(session: Session, request: JobCreate) -> Plan:
@@ -86,7 +83,7 @@ def _simulation(request: SimulationSpec) -> SimulationSpec:
 
 def _plan_scoring(session: Session, request: ScoringSpec) -> Plan:
     """Return the plan; the graph is read now, so that a later one changes nothing."""
-    job = _network_of(session, request.job_id, "scored")
+    job = network_of(session, request.job_id, "scored")
     names: list[str] = job.spec["variables"]
     if request.ground_truth is not None:
         edges = canonical_edges(request.ground_truth, names, "/ground_truth")
@@ -106,33 +103,10 @@ def _plan_scoring(session: Session, request: ScoringSpec) -> Plan:
 
 def _plan_bootstrap(session: Session, request: BootstrapSpec) -> Plan:
     """Return the plan; the data set stays as long as the job does."""
-    job = _network_of(session, request.job_id, "bootstrapped")
-    estimation = spec_of(job.spec)
-    assert isinstance(estimation, EstimationSpec)  # its result is a network
-    estimator = estimation.estimator
-    if isinstance(estimator, ContrastiveSpec) and estimator.selection is Selection.STABILITY:
-        raise _refused(
-            f"The graph of {job.id} was chosen by half-samples, and its result says how stable it "
-            "is: `inclusion` of each pair."
-        )
+    job = network_of(session, request.job_id, "bootstrapped")
+    estimation = refitted_spec(job)
     dataset = lock_dataset(session, estimation.dataset_id)
     spec = request.model_copy(update={"seed": chosen_seed(request.seed)})
     return Plan(
         spec=spec, data=planned_data(dataset, planned(estimation.variables)), ground_truth=None
-    )
-
-
-def _network_of(session: Session, job_id: str, use: str) -> JobRecord:
-    """Return an estimation that has a network; raise `ProblemError` that says why it has none."""
-    job, _ = access.result_of(session, job_id)
-    if (kind := access.kind_of(session, job)) != "estimation":
-        raise _refused(f"The result of {job.id} is of kind `{kind}`; only a network can be {use}.")
-    return job
-
-
-def _refused(message: str) -> ProblemError:
-    return ProblemError(
-        ProblemCode.INCOMPATIBLE_MODEL,
-        message,
-        errors=[ProblemItem(message=message, pointer="/job_id")],
     )

@@ -13,7 +13,8 @@ from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.fitted import to_array
 from worker.cli.local_processes import in_processes
 from worker.cli.validation import validated
-from worker.jobs.bootstrap import Estimated, PartRequest, parts_of, put_together, run_part
+from worker.jobs.bootstrap import PartRequest, parts_of, put_together, run_part
+from worker.jobs.estimated import Estimated
 from worker.jobs.estimation import OnStep
 from worker.jobs.parts import FinishedParts
 

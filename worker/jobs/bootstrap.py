@@ -1,25 +1,18 @@
 """Bootstraps as jobs: resamples of an estimation's rows, some a part, put together."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
-from service.http.problems import ProblemError, problem_document
-from service.jobs import result_access as access
 from service.jobs.job_parts import PARTS_SHARE
-from service.jobs.result_records import EdgeRecord
-from service.jobs.specs import spec_of
 from service.jobs.specs.base import planned
 from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
-from service.jobs.specs.estimation import EstimationSpec
 from service.results.bootstrap_result import (
     BootstrapEdgeRead,
     BootstrapPartResult,
@@ -28,11 +21,8 @@ from service.results.bootstrap_result import (
     HeldChoicesRead,
     SpreadRead,
 )
-from service.results.edges import Edge
 from service.results.outcome import Outcome
-from service.results.schemas import EstimationResult
 from vnce_engine.estimators.bootstrap import fit_resamples
-from vnce_engine.estimators.choices import Choices
 from vnce_engine.estimators.seeds import seed_of
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
 from vnce_engine.runtime.checkpoint import Checkpoint
@@ -46,8 +36,9 @@ from worker.artefacts.bootstrap_files import (
 from worker.artefacts.figures.drawing import label
 from worker.artefacts.fitted import to_array
 from worker.jobs.builders import build_estimator
+from worker.jobs.estimated import Estimated, load_estimated
 from worker.jobs.estimation import OnStep
-from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.failures import FitCancelledError
 from worker.jobs.network_document import finite
 from worker.jobs.parts import FinishedParts, Split, this_process
 from worker.jobs.resuming import resume_or_restart
@@ -61,48 +52,6 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Estimated:
-    """The estimation that is bootstrapped."""
-
-    spec: EstimationSpec
-    result: EstimationResult
-    network: Network
-
-    @classmethod
-    def of(
-        cls, spec: EstimationSpec, result: EstimationResult, edges: Iterable[Edge | EdgeRecord]
-    ) -> Self:
-        """Return the estimation that has left a document and these edges."""
-        places = {name: place for place, name in enumerate(result.names)}
-        ordered = sorted(edges, key=lambda edge: (places[edge.source], places[edge.target]))
-        network = Network(
-            np.array([edge.scaled_interaction for edge in ordered]),
-            np.array([np.nan if edge.debiased is None else edge.debiased for edge in ordered]),
-            np.array([float(edge.selected) for edge in ordered]),
-        )
-        return cls(spec, result, network)
-
-    @property
-    def choices(self) -> Choices:
-        """What it has chosen."""
-        penalty = self.result.penalty
-        path = [] if penalty is None else penalty.path
-        kind = None if penalty is None else penalty.fitted_kind
-        scale = self.result.transform
-        return Choices(
-            linear=self.result.linear.choice.value,
-            penalty=None if penalty is None else penalty.strength,
-            penalty_kind=None if kind is None else kind.value,
-            relaxation=None if penalty is None else penalty.relaxation,
-            graph_strength=next((step.strength for step in path if step.chosen), None),
-            converged=self.result.convergence.converged,
-            column_transform=[one.value for one in scale]
-            if isinstance(scale, list)
-            else scale.value,
-        )
-
-
-@dataclass(frozen=True)
 class PartRequest:
     """What a part is computed from."""
 
@@ -110,19 +59,6 @@ class PartRequest:
     estimated: Estimated
     table: FloatArray
     checkpoint: Checkpoint | None
-
-
-def load_estimated(session: Session, job_id: str) -> Estimated:
-    """Return the estimation; raises `JobFailedError` if it has been deleted meanwhile."""
-    try:
-        job, result = access.estimation_of(session, job_id)
-    except ProblemError as gone:
-        raise JobFailedError(problem_document(gone.code, gone.detail)) from gone
-    spec = spec_of(job.spec)
-    assert isinstance(spec, EstimationSpec)  # its result is a network
-    edges = session.scalars(select(EdgeRecord).where(EdgeRecord.job_id == job_id)).all()
-    document = EstimationResult.model_validate({"kind": job.kind, **result.document})
-    return Estimated.of(spec, document, edges)
 
 
 def load_part(

@@ -27,6 +27,7 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from worker.artefacts.bootstrap_files import RESAMPLES
 from worker.artefacts.comparison_files import HELD_OUT, PAIRS
 from worker.jobs import bootstrap, comparison
+from worker.jobs.estimated import load_estimated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.experiments import ROWS, put_together, run_part, split
 from worker.jobs.failures import JobFailedError
@@ -72,7 +73,7 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
             case BootstrapSpec() as spec:
                 if not claim.is_split:
                     return partial(bootstrap.split, spec)
-                whole = bootstrap.load_estimated(session, spec.job_id)
+                whole = load_estimated(session, spec.job_id)
                 resamples = load_parts(session, claim.job_id, RESAMPLES)
                 return partial(bootstrap.put_together, spec, whole, resamples)
             case BootstrapPartSpec() as spec:

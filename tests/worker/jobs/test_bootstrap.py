@@ -15,7 +15,8 @@ from tests.service.results.conftest import document
 from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.bootstrap_files import read_resamples, resamples_artefact
-from worker.jobs.bootstrap import Estimated, put_together, split
+from worker.jobs.bootstrap import put_together, split
+from worker.jobs.estimated import Estimated
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.parts import FinishedParts
 from worker.jobs.versions import versions
