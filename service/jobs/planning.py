@@ -8,6 +8,7 @@ from service.datasets.ground_truth import canonical_edges
 from service.datasets.records import GroundTruthRecord
 from service.http.problems import ProblemCode, ProblemError
 from service.jobs.comparison_planning import comparison_warnings, plan_comparison
+from service.jobs.difference_planning import plan_difference
 from service.jobs.estimated_networks import network_of, refitted_spec
 from service.jobs.estimation_planning import (
     describe_estimation,
@@ -22,6 +23,7 @@ from service.jobs.specs import JobCreate
 from service.jobs.specs.base import chosen_seed, planned
 from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.comparison import ComparisonSpec
+from service.jobs.specs.difference import DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -50,6 +52,8 @@ def plan(session: Session, request: JobCreate) -> Plan:
             return _plan_bootstrap(session, request)
         case ComparisonSpec():
             return plan_comparison(session, request)
+        case DifferenceSpec():
+            return plan_difference(session, request)
         case _:
             assert_never(request)
 

@@ -16,10 +16,17 @@ class JobKind(StrEnum):
     BOOTSTRAP_PART = "bootstrap-part"
     COMPARISON = "comparison"
     COMPARISON_PART = "comparison-part"
+    DIFFERENCE = "difference"
+    DIFFERENCE_PART = "difference-part"
 
 
 # Kinds that no client asks for: jobs of others in parts make them.
-PART_KINDS = (JobKind.EXPERIMENT_PART, JobKind.BOOTSTRAP_PART, JobKind.COMPARISON_PART)
+PART_KINDS = (
+    JobKind.EXPERIMENT_PART,
+    JobKind.BOOTSTRAP_PART,
+    JobKind.COMPARISON_PART,
+    JobKind.DIFFERENCE_PART,
+)
 
 
 class ModelKind(StrEnum):

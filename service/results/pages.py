@@ -12,6 +12,7 @@ from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.base import STORED
 from service.results.bootstrap_result import BootstrapPartResult, BootstrapResult
 from service.results.comparison_result import ComparisonPartResult, ComparisonResult
+from service.results.difference_result import DifferencePartResult, DifferenceResult
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
 from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
@@ -114,6 +115,20 @@ class ComparisonPartResultRead(ComparisonPartResult):
     files: list[FileRead] = Field(description="Its files: densities of rows, and pairs.")
 
 
+class DifferenceResultRead(DifferenceResult):
+    """The result of a difference."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: a line each pair, and the picture.")
+
+
+class DifferencePartResultRead(DifferencePartResult):
+    """The result of one part of a difference."""
+
+    job_id: str = Field(description="The job that made it.")
+    files: list[FileRead] = Field(description="Its files: the networks of its permutations.")
+
+
 ResultRead = Annotated[
     EstimationResultRead
     | MixtureResultRead
@@ -124,7 +139,9 @@ ResultRead = Annotated[
     | BootstrapResultRead
     | BootstrapPartResultRead
     | ComparisonResultRead
-    | ComparisonPartResultRead,
+    | ComparisonPartResultRead
+    | DifferenceResultRead
+    | DifferencePartResultRead,
     Field(discriminator="kind"),
 ]
 

@@ -17,10 +17,10 @@ class PartFailureRead(ResultModel):
 class SplitResult(ResultModel):
     """What a job says of its parts."""
 
-    n_parts: int = Field(ge=1, description="Parts that it was split into.")
+    n_parts: int = Field(ge=0, description="Parts that it was split into.")
     n_succeeded: int = Field(ge=0, description="Parts that the result is made of.")
     failures: list[PartFailureRead] = Field(description="Parts that have no result; may be empty.")
-    n_workers: int = Field(ge=1, description="Worker processes that took part.")
+    n_workers: int = Field(ge=0, description="Worker processes that took part.")
     part_seconds: float = Field(ge=0, description="CPU time of all parts together, in seconds.")
 
 

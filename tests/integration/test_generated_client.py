@@ -162,6 +162,36 @@ def test_a_comparison_has_its_types(load: Load, api: Any, small_table: np.ndarra
     assert isinstance(result.models[1].fit, models.ComparedFitRead)
 
 
+def test_two_networks_are_compared_through_the_client(
+    load: Load, api: Any, small_table: np.ndarray
+) -> None:
+    models = load("models")
+    create = load("api.jobs.create_job").sync
+
+    def finished(body: Any) -> str:
+        job = create(client=api, body=body)
+        wait_for_success(load, api, job)
+        return str(job.id)
+
+    def network(rows: np.ndarray) -> str:
+        file = load("types").File(payload=io.BytesIO(as_csv(rows)), file_name="rows.csv")
+        dataset = load("api.datasets.create_dataset").sync(client=api, body=file, name="rows.csv")
+        body = models.EstimationSpec(
+            dataset_id=dataset.id,
+            estimator=models.VnceEstimatorSpec(penalty=1.0),
+            model=models.TruncatedGaussianModelSpec(linear=models.LinearChoice.ZERO),
+        )
+        return finished(body)
+
+    first, second = network(small_table[::2]), network(small_table[1::2])
+    compared = finished(models.DifferenceSpec(job_id=first, other_job_id=second))
+    result = load("api.results.get_result").sync(compared, client=api)
+    assert isinstance(result, models.DifferenceResultRead)
+    assert (result.first.job_id, result.second.job_id) == (first, second)
+    assert len(result.edges) == 10
+    assert all(abs(e.first - e.second - e.difference) < 1e-12 for e in result.edges)
+
+
 def test_what_its_readme_shows_has_its_types_and_runs(
     installed: Path, live_service: RunningService, small_table: np.ndarray, tmp_path: Path
 ) -> None:

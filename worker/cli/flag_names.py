@@ -6,6 +6,7 @@ from service.http.words import visible
 from worker.cli.options import (
     BOOTSTRAP,
     COMPARISON,
+    DIFFERENCE,
     ESTIMATION,
     EXPERIMENT,
     READING,
@@ -15,7 +16,16 @@ from worker.cli.options import (
 
 _BY_POINTER = {
     pointer: flag
-    for request in (READING, COMPARISON, ESTIMATION, SIMULATION, EXPERIMENT, SCORING, BOOTSTRAP)
+    for request in (
+        READING,
+        COMPARISON,
+        ESTIMATION,
+        SIMULATION,
+        EXPERIMENT,
+        SCORING,
+        BOOTSTRAP,
+        DIFFERENCE,
+    )
     for pointer, flag in request.flags.items()
 }
 # A choice among kinds is named by what it chooses, as in `model`.

@@ -8,6 +8,7 @@ import typer
 from service.datasets.options import ReadOptions
 from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.comparison import ComparisonSpec
+from service.jobs.specs.difference import DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -100,6 +101,12 @@ COMPARISON = RequestOptions(
     panels={"": "Data and result"},
     flags={"/n_folds": "--folds"},
     places={"/dataset_id": "TABLE", "/specifications": "--model", "/tag": "--tag"},
+)
+DIFFERENCE = RequestOptions(
+    {"": DifferenceSpec},
+    panels={"": "What is compared"},
+    flags={"/n_permutations": "--permutations"},
+    places={"/job_id": "JOB", "/other_job_id": "OTHER", "/tag": "--tag"},
 )
 
 

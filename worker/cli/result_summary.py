@@ -49,6 +49,8 @@ def print_result(
             _print_bootstrap(console, document)
         case "comparison":
             _print_comparison(console, document)
+        case "difference":
+            _print_difference(console, document)
         case _:
             console.print(document["label"], markup=False, highlight=False)
 
@@ -188,6 +190,43 @@ def _remarks(model: JsonObject) -> Iterator[str]:
         yield f"not converged without {counted(fit['n_unconverged_folds'], 'fold')}."
     for code, line in one_a_kind(fit["warnings"]):
         yield f"{line} [{code}]"
+
+
+def _print_difference(console: Console, document: JsonObject) -> None:
+    fields = ("first", "second", "difference", "lower", "upper", "z", "q_value")
+    edges, names = document["edges"], [document[side]["label"] for side in ("first", "second")]
+    rows = [
+        (
+            edge["source"],
+            edge["target"],
+            *(_number(edge[field]) for field in fields),
+            "yes" if edge["differs"] else "no",
+        )
+        for edge in edges[:_MOST_ROWS]
+    ]
+    console.print(listing(("variable", "variable", *names, *fields[2:], "differs"), rows))
+    if left := len(edges) - len(rows):
+        console.print(f"… and {left} more in difference.csv", highlight=False)
+    lines = [
+        f"{document['n_differing']} of {counted(len(edges), 'pair')} found to differ at a false "
+        f"discovery rate of {document['fdr']:g}."
+    ]
+    if document["n_unlabelled"]:
+        lines.append(f"Of neither group: {counted(document['n_unlabelled'], 'row')}.")
+    for name, test in (
+        ("Largest |z|", document["largest_z"]),
+        ("Sum of z²", document["sum_of_squares"]),
+    ):
+        p_value = "" if test["p_value"] is None else f", p {test['p_value']:.3g}"
+        lines.append(f"{name}: {_number(test['statistic'])}{p_value}.")
+    if document["reason"] is not None:
+        lines.append(f"No p-values of whole networks: {document['reason']}.")
+    lines += [
+        f"{count} of {counted(document['n_permutations'], 'permutation')} failed: {cause}"
+        for cause, count in document["permutation_failures"].items()
+    ]
+    console.print("\n".join(lines), markup=False, highlight=False)
+    _print_parts(console, document)
 
 
 def _number(value: float | None) -> str:

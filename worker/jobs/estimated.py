@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -27,6 +28,8 @@ class Estimated:
     spec: EstimationSpec
     result: EstimationResult
     network: Network
+    # Of each pair, in the network's order.
+    standard_error: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -40,7 +43,10 @@ class Estimated:
             np.array([np.nan if edge.debiased is None else edge.debiased for edge in ordered]),
             np.array([float(edge.selected) for edge in ordered]),
         )
-        return cls(spec, result, network)
+        errors = [
+            np.nan if edge.standard_error is None else edge.standard_error for edge in ordered
+        ]
+        return cls(spec, result, network, np.array(errors))
 
     @property
     def choices(self) -> Choices:

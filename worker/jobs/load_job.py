@@ -15,6 +15,7 @@ from service.jobs import checkpoints
 from service.jobs.leases import Claim
 from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
 from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
+from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -26,7 +27,8 @@ from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from worker.artefacts.bootstrap_files import RESAMPLES
 from worker.artefacts.comparison_files import HELD_OUT, PAIRS
-from worker.jobs import bootstrap, comparison
+from worker.artefacts.difference_files import PERMUTATIONS
+from worker.jobs import bootstrap, comparison, difference
 from worker.jobs.estimated import load_estimated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.experiments import ROWS, put_together, run_part, split
@@ -91,6 +93,16 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
             case ComparisonPartSpec() as spec:
                 fit = load_request(session, claim, spec.estimation)
                 return partial(comparison.run_part, comparison.PartRequest(spec, fit))
+            case DifferenceSpec() as spec:
+                sides = difference.load_sides(session, spec)
+                if not claim.is_split:
+                    return partial(difference.split, spec, sides)
+                pairs = load_parts(session, claim.job_id, PERMUTATIONS)
+                return partial(difference.put_together, spec, sides, pairs)
+            case DifferencePartSpec() as spec:
+                checkpoint = _load_checkpoint(session, claim)
+                sides = difference.load_sides(session, spec)
+                return partial(difference.run_part, difference.PartRequest(spec, sides, checkpoint))
             case _ as unknown:
                 assert_never(unknown)
 

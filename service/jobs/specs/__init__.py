@@ -12,6 +12,7 @@ from typing_extensions import TypeAliasType
 from service.jobs.specs.base import STORED
 from service.jobs.specs.bootstrap import BootstrapPartSpec, BootstrapSpec
 from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
+from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.experiment import ExperimentPartSpec, ExperimentSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
@@ -47,7 +48,8 @@ JobCreate = Annotated[
     | ExperimentSpec
     | ScoringSpec
     | BootstrapSpec
-    | ComparisonSpec,
+    | ComparisonSpec
+    | DifferenceSpec,
     Field(discriminator="kind"),
 ]
 JobSpec = Annotated[
@@ -59,7 +61,9 @@ JobSpec = Annotated[
     | BootstrapSpec
     | BootstrapPartSpec
     | ComparisonSpec
-    | ComparisonPartSpec,
+    | ComparisonPartSpec
+    | DifferenceSpec
+    | DifferencePartSpec,
     Field(discriminator="kind"),
 ]
 

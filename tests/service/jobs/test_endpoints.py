@@ -67,6 +67,13 @@ def test_defaults_are_filled_in(client: TestClient, body: dict[str, Any]) -> Non
     assert spec["seed"] == 0
 
 
+def test_a_network_that_is_not_there_yet_is_not_compared(client: TestClient, job_id: str) -> None:
+    body = {"kind": "difference", "job_id": job_id, "by": "a"}
+    answer = client.post("/v1/jobs", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "job-not-finished")
+    assert job_id in answer.json()["detail"]
+
+
 def test_replayed_submission_answers_200_with_the_same_job(
     client: TestClient, body: dict[str, Any]
 ) -> None:

@@ -109,6 +109,15 @@ def test_a_job_on_another_tenants_things_is_refused(
         assert client.post(path, json=body, headers=owner).status_code in (200, 202)
 
 
+def test_a_network_is_not_compared_with_another_tenants(
+    client: TestClient, owned: Any, make_key: MakeKey
+) -> None:
+    ids, _ = owned
+    body = {"kind": "difference", "job_id": ids["job_id"], "by": "a"}
+    answer = client.post("/v1/jobs", json=body, headers=make_key("other"))
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+
+
 def test_two_tenants_may_use_the_same_idempotency_key(
     client: TestClient, owned: Any, make_key: MakeKey
 ) -> None:

@@ -20,6 +20,7 @@ COMMANDS = [
     "simulate",
     "score",
     "bootstrap",
+    "difference",
     "wait",
     "get",
 ]
