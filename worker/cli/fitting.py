@@ -1,6 +1,7 @@
 """`vnce fit`: one table to one folder of results, without a service."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import assert_never
@@ -16,6 +17,7 @@ from service.datasets.reading import ReadDataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import AnyEstimationSpec
+from service.jobs.specs.contrastive import ContrastiveSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.outcome import Outcome
@@ -25,6 +27,7 @@ from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.flag_names import in_flags
 from worker.cli.local_bootstrap import bootstrap_here, bootstrap_spec
+from worker.cli.local_difference import difference_here, difference_spec
 from worker.cli.local_result import result_files
 from worker.cli.local_table import LocalTable
 from worker.cli.network_summary import NUM_TOP_EDGES
@@ -34,10 +37,23 @@ from worker.cli.result_folder import say_written, write_result
 from worker.cli.result_summary import exit_code, print_result
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
+from worker.jobs.difference import labelled_groups
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
 
-BOOTSTRAP = "bootstrap.json"
+BOOTSTRAP, DIFFERENCE = "bootstrap.json", "difference.json"
+
+# What is computed of an estimation's outcome and the table that was read.
+FollowUp = Callable[[Outcome, pa.Table, OnStep], Outcome]
+
+
+@dataclass(frozen=True)
+class FollowUps:
+    """What is asked for beside the network itself."""
+
+    n_resamples: int | None
+    by: str | None
+    n_permutations: int
 
 
 def fit_file(
@@ -47,21 +63,23 @@ def fit_file(
     reading: JsonObject,
     request: JsonObject,
     limits: ReadLimits,
-    n_resamples: int | None,
+    wanted: FollowUps,
     *,
     as_json: bool,
 ) -> ExitCode:
     """Read, fit, write every file below `out`, print a summary (or the result as JSON).
 
-    With `n_resamples` the network is bootstrapped, too. Raises `ProblemError` for a table that
-    cannot be read, is larger than `limits` allow or does not fit the model, and `JobFailedError`
-    where the numerics allow no result.
+    Raises `ProblemError` for a table that cannot be read, is larger than `limits` allow or does
+    not fit the model, and `JobFailedError` where the numerics allow no result, or a column tells
+    no two groups.
     """
     local = LocalTable.read(path, reading, request["dataset_id"], limits)
     dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
+    if wanted.by is not None:
+        request = _without(request, wanted.by, dataset)
     run = _work(_job(request), local, true_edges)
-    bootstrap = None if n_resamples is None else _bootstrap(run, n_resamples)
+    follow_ups = _follow_ups(run, wanted)
     with board(ERR) as add:
         show = add(path.name)
 
@@ -69,11 +87,14 @@ def fit_file(
             show(step.stage, step.fraction, step.objective)
 
         outcome = run(on_step)
-        resampled = None if bootstrap is None else bootstrap(outcome, dataset.table, on_step)
+        others = {
+            name: follow_up(outcome, dataset.table, on_step)
+            for name, follow_up in follow_ups.items()
+        }
     document, files = result_files(outcome)
-    if resampled is not None:
-        files |= {artefact.name: artefact.content for artefact in resampled.artefacts}
-        files[BOOTSTRAP] = to_json(resampled.document.model_dump(mode="json")).encode()
+    for name, other in others.items():
+        files |= {artefact.name: artefact.content for artefact in other.artefacts}
+        files[name] = to_json(other.document.model_dump(mode="json")).encode()
     write_result(out, files)
     if as_json:
         print_json(document)
@@ -82,22 +103,49 @@ def fit_file(
             OUT.print(f"reading: {in_flags(change.message)}", markup=False, highlight=False)
         graph = None if true_edges is None else frozenset(pair(*edge) for edge in true_edges)
         print_result(OUT, document, outcome.edges[:NUM_TOP_EDGES], graph)
-        if resampled is not None:
-            print_result(OUT, resampled.document.model_dump(mode="json"))
+        for other in others.values():
+            print_result(OUT, other.document.model_dump(mode="json"))
         say_written(OUT, out, files)
     return exit_code(document)
 
 
-def _bootstrap(
-    run: Callable[[OnStep], Outcome], n_resamples: int
-) -> Callable[[Outcome, pa.Table, OnStep], Outcome]:
-    """Return the bootstrap of an estimation's outcome; raises `BadParameter` for a mixture's."""
+def _without(request: JsonObject, by: str, dataset: ReadDataset) -> JsonObject:
+    """Return the request for a network without the column of groups."""
+    names = dataset.table.column_names
+    if by not in names:
+        raise typer.BadParameter("the table has no column of this name", param_hint="--by")
+    variables = request.get("variables") or names
+    return request | {"variables": [name for name in variables if name != by]}
+
+
+def _follow_ups(run: Callable[[OnStep], Outcome], wanted: FollowUps) -> dict[str, FollowUp]:
+    """Return what is to be done with an estimation's outcome, by the names of its documents.
+
+    Raises `BadParameter` where it cannot be, and `JobFailedError` where groups do not do.
+    """
     assert isinstance(run, partial)
     [estimation] = run.args
-    if not isinstance(estimation, EstimationRequest):
-        raise typer.BadParameter("a mixture has no network", param_hint="--resamples")
-    request = bootstrap_spec(n_resamples, estimation.spec.seed)
-    return partial(bootstrap_here, request, estimation.spec)
+    found: dict[str, FollowUp] = {}
+    if wanted.n_resamples is not None:
+        spec = _network(estimation, "--resamples")
+        request = bootstrap_spec(wanted.n_resamples, spec.seed)
+        found[BOOTSTRAP] = partial(bootstrap_here, request, spec)
+    if wanted.by is not None:
+        spec = _network(estimation, "--by")
+        if not isinstance(spec.estimator, ContrastiveSpec):
+            raise typer.BadParameter(
+                f"{spec.estimator.kind} has no standard errors", param_hint="--by"
+            )
+        labelled_groups(spec, estimation.table, wanted.by)
+        comparison = difference_spec(spec, wanted.by, wanted.n_permutations)
+        found[DIFFERENCE] = partial(difference_here, comparison, spec)
+    return found
+
+
+def _network(estimation: EstimationRequest | MixtureRequest, flag: str) -> EstimationSpec:
+    if isinstance(estimation, EstimationRequest):
+        return estimation.spec
+    raise typer.BadParameter("a mixture has no network", param_hint=flag)
 
 
 def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:

@@ -14,6 +14,7 @@ import typer
 from service.datasets.options import ReadLimits
 from service.datasets.vocabulary import FORMATS
 from service.http.words import counted
+from service.jobs.specs.difference import PERMUTATIONS_OF_GROUPS
 from service.jobs.specs.estimation import MAX_IMPUTATIONS
 from service.jobs.vocabulary import ExperimentName
 from service.settings import Settings
@@ -211,6 +212,20 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with two different values: say whether the networks of the two groups of "
+            "rows differ, the column left out of them.",
+            show_default=False,
+        ),
+    ] = None,
+    permutations: Annotated[
+        int,
+        typer.Option(
+            min=0, max=2_000, help="With --by, permutations of rows that judge whole networks."
+        ),
+    ] = PERMUTATIONS_OF_GROUPS,
     as_json: Json = False,
     **given: Any,
 ) -> None:
@@ -220,9 +235,10 @@ def fit(
     fit the model, 4 after Ctrl-C.
     """
     threads.limit(1)
-    from worker.cli.fitting import fit_file  # noqa: PLC0415 - torch, which reads the limit at import
+    from worker.cli.fitting import FollowUps, fit_file  # noqa: PLC0415 - torch, which reads the limit at import
 
     reading, request = READING.document(given), estimation_request(LOCAL, given)
     limits = ReadLimits.from_settings(Settings.from_environment())
-    done = fit_file(file, out, truth, reading, request, limits, resamples, as_json=as_json)
+    wanted = FollowUps(resamples, by, permutations)
+    done = fit_file(file, out, truth, reading, request, limits, wanted, as_json=as_json)
     raise typer.Exit(done)

@@ -14,7 +14,7 @@ from sklearn.datasets import load_wine
 from typer.testing import Result
 
 from tests.result_files import NETWORK_FILES, SCORED_FILES
-from vnce_engine import TruncatedGaussianVNCE, bootstrap
+from vnce_engine import TruncatedGaussianVNCE, bootstrap, group_difference
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
@@ -283,6 +283,48 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
         assert means["abc"[i], "abc"[j]] == pytest.approx(mean, abs=1e-6)
     files = {"bootstrap.json", "bootstrap.csv", "bootstrap.parquet", "figures/bootstrap.svg"}
     assert files <= written(out)
+
+
+@pytest.mark.slow
+def test_groups_are_compared_without_the_column_that_tells_them(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    out, frame = tmp_path / "r", pd.read_csv(table)
+    group = np.where(np.arange(len(frame)) % 2, 1.5, -1.0)
+    group[:3] = np.nan
+    frame.assign(group=group).to_csv(table, index=False)
+    done = vnce("fit", table, "--out", out, "--by", "group", "--permutations", "7", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert json.loads((out / "result.json").read_text())["names"] == list("abc")
+    found = json.loads((out / "difference.json").read_text())
+    assert (found["n_ok"], found["n_parts"], found["n_unlabelled"]) == (7, 2, 3)
+    assert [found[side]["label"] for side in ("first", "second")] == ["group = -1", "group = 1.5"]
+    assert "Of neither group: 3 rows." in done.output
+    model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(frame)
+    same = group_difference(model, frame, group, 7)
+    z = {(edge["source"], edge["target"]): edge["z"] for edge in found["edges"]}
+    for (i, j), value in zip(same.pairs, same.z, strict=True):
+        assert z["abc"[i], "abc"[j]] == pytest.approx(value, abs=1e-6)
+    assert found["largest_z"]["p_value"] == same.largest.p_value
+    files = {"difference.json", "difference.csv", "difference.parquet", "figures/difference.svg"}
+    assert files <= written(out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--by", "d"), "the table has no column of this name"),
+        (("--by", "a"), "groups are told by two"),
+        (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
+    ],
+)
+def test_what_tells_no_groups_is_refused_before_the_fit(
+    vnce: Vnce, table: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = vnce("fit", table, "--out", tmp_path / "r", *options)
+    assert done.exit_code == 2
+    assert message in " ".join(done.output.split())
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_mixture_is_not_resampled(vnce: Vnce, table: Path, tmp_path: Path) -> None:

@@ -1,0 +1,48 @@
+"""Whether groups of the rows of what `vnce fit` has estimated differ, on this machine's cores."""
+
+import pyarrow as pa
+import pydantic
+
+from service.jobs.specs.contrastive import ContrastiveSpec
+from service.jobs.specs.difference import DifferenceSpec
+from service.jobs.specs.estimation import EstimationSpec
+from service.results.outcome import Outcome
+from service.results.schemas import EstimationResult
+from worker.cli.local_parts import finish_parts
+from worker.cli.validation import validated
+from worker.jobs.difference import PartRequest, groups_of, parts_of, put_together, run_part
+from worker.jobs.estimated import Estimated
+from worker.jobs.estimation import OnStep
+
+STAGE = "permutations"
+
+
+def difference_spec(spec: EstimationSpec, by: str, n_permutations: int) -> DifferenceSpec:
+    """Return what is asked for of an estimation; raises `ProblemError` beyond bounds."""
+    body = {
+        "kind": "difference",
+        "job_id": "job_local",
+        "by": by,
+        "n_permutations": n_permutations,
+        "seed": spec.seed,
+    }
+    if isinstance(spec.estimator, ContrastiveSpec):
+        body["fdr"] = spec.estimator.fdr
+    return validated(pydantic.TypeAdapter(DifferenceSpec), body)
+
+
+def difference_here(
+    request: DifferenceSpec,
+    spec: EstimationSpec,
+    outcome: Outcome,
+    table: pa.Table,
+    on_step: OnStep,
+) -> Outcome:
+    """Compare groups of the `table` that an `outcome` is of, as a service's job would."""
+    assert isinstance(outcome.document, EstimationResult)
+    assert request.by is not None
+    estimated = Estimated.of(spec, outcome.document, outcome.edges)
+    sides = groups_of(estimated, table, request.by)
+    requests = [PartRequest(part, sides, None) for part in parts_of(request)]
+    finished = finish_parts(run_part, requests, STAGE, on_step)
+    return put_together(request, sides, finished, on_step)
