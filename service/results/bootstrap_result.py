@@ -51,7 +51,7 @@ class BootstrapVariableRead(ResultModel):
 
 
 class HeldChoicesRead(ResultModel):
-    """What the estimation chose and no resample chooses again; shares depend on it."""
+    """What the estimation chose and no fit to other rows chooses again."""
 
     transform: AppliedTransforms = Field(description="The transform of all variables, or of each.")
     linear: LinearChoice = Field(description="The linear term, `free` or `zero`.")
