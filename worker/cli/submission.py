@@ -117,7 +117,10 @@ def difference(
     as_json: Json = False,
     **given: Any,
 ) -> None:
-    """Say whether two networks differ, or those of two groups of one table's rows."""
+    """Say whether two networks differ, or those of two groups of one table's rows.
+
+    Groups of a table in a file are compared by `vnce fit --by`, without a service.
+    """
     body = DIFFERENCE.document(given) | {"job_id": job}
     if other is not None:
         body["other_job_id"] = other
