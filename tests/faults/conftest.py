@@ -18,7 +18,7 @@ from tests.embedded_postgres import free_port
 from tests.faults.stack import Broker, Json, Stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def session_broker() -> Iterator[Broker]:
     """Yield the broker of this session."""
     # Not pytest's folder: the name of a socket is at most about 100 characters long.
@@ -44,7 +44,7 @@ def postgres(own_postgres: Any) -> Iterator[Any]:
         own_postgres.start()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def session_stack(
     own_postgres: Any, session_broker: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
@@ -100,7 +100,7 @@ def draw_table(num_rows: int, num_columns: int) -> np.ndarray:
     return np.abs(rng.normal(size=(num_rows, num_columns)) @ mixing)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def long_fit(session_stack: Stack) -> Json:
     """Return a job of some seconds in many steps, which it reports."""
     session_stack.wait_until_ready()
@@ -111,7 +111,7 @@ def long_fit(session_stack: Stack) -> Json:
     return {"kind": "estimation", "dataset_id": dataset_id, "estimator": estimator, "seed": 7}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def undisturbed(session_stack: Stack, long_fit: Json) -> Json:
     """Return the estimates of `long_fit` where nothing has gone wrong."""
     job_id = session_stack.submit(long_fit)
@@ -120,14 +120,14 @@ def undisturbed(session_stack: Stack, long_fit: Json) -> Json:
     return session_stack.estimates(job_id)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def long_chains(session_stack: Stack, long_fit: Json) -> Json:
     """Return a job of some seconds in thousands of steps, after each of which it can go on."""
     estimator = {"kind": "contrastive-divergence", "max_iter": 250}
     return {**long_fit, "estimator": estimator}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def greedy_fit(session_stack: Stack) -> Json:
     """Return a job that needs more memory than the stack's workers may use."""
     session_stack.wait_until_ready()

@@ -194,7 +194,7 @@ def open_api() -> Iterator[Callable[[str], Api]]:
         api.http.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_service() -> Iterator[RunningService]:
     """Yield a service with two worker processes, shared by the tests of this process."""
     with running_service(workers=2, environment=SHORT_LEASES) as service:
