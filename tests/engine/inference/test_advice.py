@@ -29,6 +29,7 @@ ESTIMATORS = [
 ]
 DIAGNOSTICS = Diagnostics(0.0, None, 1.0, True, 0.0, 0.9, 0.5, 100, 0, 0, 3, 30.0)
 STRENGTH = 0.3
+DEFAULTS = {estimator: estimator().get_params() for estimator in ESTIMATORS}
 ENGINE = Path(vnce_engine.__file__).parent
 # Not of networks: the mixture and models of one's own are fitted without these estimators.
 ELSEWHERE = {"black_box", "experiments"}
@@ -118,7 +119,7 @@ def situations(*codes: str) -> Iterator[tuple[Any, Advice]]:
     for estimator, changes, chosen, dependence, status in itertools.product(
         ESTIMATORS, VARIANTS, (0, 1, 2), (None, Dependence(("a", "b"), 0.95)), FitStatus
     ):
-        defaults = estimator().get_params()
+        defaults = DEFAULTS[estimator]
         is_at_end = chosen != 1
         if not changes.keys() <= defaults.keys() or is_at_end != ("penalty-at-grid-end" in codes):
             continue
