@@ -184,7 +184,7 @@ def test_resamples_spread_as_far_as_standard_errors_say() -> None:
 
     The sandwich's own is about 1/√600 = .04.
     """
-    cells = table(300, 5, fraction=0.3)
+    cells = table(300, 3, fraction=0.3)
     fitted = TruncatedGaussianVNCE(linear="zero").fit(cells)
     edges = sorted(fitted.edges_, key=lambda edge: (edge.source, edge.target))
     errors = np.array([edge.standard_error for edge in edges])
