@@ -65,7 +65,7 @@ def test_a_fit_that_goes_on_from_any_save_ends_within_the_tolerance(
     def fit(checkpoint: Checkpoint) -> Any:
         return MAKERS[name]().set_params(random_state=1).fit(table, checkpoint=checkpoint)
 
-    whole, stored = fit_and_saves(fit, 15)
+    whole, stored = fit_and_saves(fit, 6)
     for content in stored:
         checkpoint = Checkpoint.load(content)
         resumed = fit(checkpoint)
@@ -83,7 +83,7 @@ def test_choices_that_go_on_from_any_save_come_out_about_the_same(table: np.ndar
         estimator = TruncatedGaussianVNCE(penalties=(1.0, 0.3, 0.1), random_state=1)
         return estimator.fit(table, checkpoint=checkpoint)
 
-    whole, stored = fit_and_saves(fit, 10)
+    whole, stored = fit_and_saves(fit, 5)
     for content in stored:
         resumed = fit(Checkpoint.load(content))
         assert resumed.linear_choice_ == whole.linear_choice_
