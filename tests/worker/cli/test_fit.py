@@ -35,33 +35,23 @@ def written(out: Path) -> set[str]:
     return {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
 
 
-def test_every_file_is_written_and_the_ending_told(vnce: Vnce, table: Path, tmp_path: Path) -> None:
-    out = tmp_path / "result"
-    done = vnce("fit", table, "--out", out, *QUICK)
-    assert done.exit_code == 0, done.output
-    assert written(out) == {"result.json", *NETWORK_FILES}
-    assert "converged" in done.output
-    assert "missing completely at random" in " ".join(done.output.split())
-
-
-def test_a_true_graph_is_scored_against(vnce: Vnce, table: Path, tmp_path: Path) -> None:
-    truth = tmp_path / "truth.csv"
-    truth.write_text("source,target\na,b\n")
-    done = vnce("fit", table, "--out", tmp_path / "r", "--truth", truth, *QUICK)
-    assert done.exit_code == 0, done.output
-    assert written(tmp_path / "r") == {"result.json", *NETWORK_FILES, *SCORED_FILES}
-    assert "AUC by abs_scaled_interaction" in done.output
-
-
-def test_nothing_of_an_earlier_result_stays_behind(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+def test_every_file_is_written_a_true_graph_scored_and_nothing_of_an_earlier_result_stays_behind(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "r"
     truth = tmp_path / "truth.csv"
     truth.write_text("source,target\na,b\n")
-    assert vnce("fit", table, "--out", out, "--truth", truth, *QUICK).exit_code == 0
-    assert written(out) > SCORED_FILES
+    scored = vnce("fit", table, "--out", out, "--truth", truth, *QUICK)
+    assert scored.exit_code == 0, scored.output
+    assert written(out) == {"result.json", *NETWORK_FILES, *SCORED_FILES}
+    assert "AUC by abs_scaled_interaction" in scored.output
+
     (out / "notes.txt").write_text("mine")
-    assert vnce("fit", table, "--out", out, *QUICK).exit_code == 0
+    done = vnce("fit", table, "--out", out, *QUICK)
+    assert done.exit_code == 0, done.output
     assert written(out) == {"notes.txt", "result.json", *NETWORK_FILES}
+    assert "converged" in done.output
+    assert "missing completely at random" in " ".join(done.output.split())
 
 
 def test_json_output_is_the_result_and_nothing_else(
