@@ -32,6 +32,23 @@ def outcome(make_request: MakeRequest) -> Outcome:
     return estimate(make_request(ground_truth=RING), ignore)
 
 
+@pytest.fixture(scope="module")
+def again(make_request: MakeRequest) -> Outcome:
+    """Return what the request of `outcome` gives once more, beside the checkpoint of another."""
+    others = Checkpoint()
+    others.begin_fit("another table")
+    others.once(lambda: 1.0)
+    checkpoint = Checkpoint.load(others.dump())
+    return estimate(replace(make_request(ground_truth=RING), checkpoint=checkpoint), ignore)
+
+
+@pytest.fixture(scope="module")
+def unscored(make_request: MakeRequest) -> tuple[Outcome, list[FitStep]]:
+    """Return what there is without a true graph, and the steps that were reported."""
+    steps: list[FitStep] = []
+    return estimate(make_request(), steps.append), steps
+
+
 def test_document_edges_and_files_tell_the_same_numbers(outcome: Outcome) -> None:
     document = outcome.document
     precision = np.array(document.precision)
@@ -166,13 +183,11 @@ def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table:
     assert len(imputed) == (~observed).sum() == outcome.document.counts.n_missing
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("truth", [None, RING])
 def test_every_file_is_made_and_no_other(
-    make_request: MakeRequest, truth: list[list[str]] | None
+    outcome: Outcome, unscored: tuple[Outcome, list[FitStep]]
 ) -> None:
-    outcome = estimate(make_request(ground_truth=truth), ignore)
-    assert files_of(outcome).keys() == (NETWORK_FILES | SCORED_FILES if truth else NETWORK_FILES)
+    assert files_of(outcome).keys() == NETWORK_FILES | SCORED_FILES
+    assert files_of(unscored[0]).keys() == NETWORK_FILES
 
 
 def test_files_are_of_the_media_types_of_their_endings(outcome: Outcome) -> None:
@@ -198,10 +213,7 @@ def test_scores_are_those_of_the_curves(outcome: Outcome) -> None:
         assert score.auc is not None
 
 
-def test_the_same_request_gives_the_same_result(
-    make_request: MakeRequest, outcome: Outcome
-) -> None:
-    again = estimate(make_request(ground_truth=RING), ignore)
+def test_the_same_request_gives_the_same_result(again: Outcome, outcome: Outcome) -> None:
     assert files_of(again) == files_of(outcome)
     timeless = {"exclude": {"timing"}}
     assert again.document.model_dump(**timeless) == outcome.document.model_dump(**timeless)
@@ -266,22 +278,21 @@ def test_a_fit_without_iterations_left_succeeds_and_says_so(make_request: MakeRe
 
 
 @pytest.mark.slow
-def test_how_far_imputed_cells_moved_is_told_for_every_variable(make_request: MakeRequest) -> None:
-    model = {"kind": "truncated-gaussian", "linear": "zero"}
-    estimator = {"kind": "score-matching"}
-    request = make_request(model=model, estimator=estimator)
+def test_how_far_imputed_cells_moved_is_told_for_every_variable(
+    make_request: MakeRequest, outcome: Outcome
+) -> None:
+    request = make_request(estimator={"kind": "score-matching"})
     convergence = estimate(request, ignore).document.convergence
     assert convergence.column_change is not None
     assert len(convergence.column_change) == len(request.spec.variables)
     assert max(change for change in convergence.column_change if change is not None) > 0
-    vnce = estimate(make_request(model=model, estimator={"kind": "vnce", "penalty": 1.0}), ignore)
-    assert vnce.document.convergence.column_change is None
+    assert outcome.document.convergence.column_change is None
 
 
-@pytest.mark.slow
-def test_progress_goes_through_every_stage_and_never_falls(make_request: MakeRequest) -> None:
-    steps: list[FitStep] = []
-    estimate(make_request(), steps.append)
+def test_progress_goes_through_every_stage_and_never_falls(
+    unscored: tuple[Outcome, list[FitStep]],
+) -> None:
+    _, steps = unscored
     fractions = [step.fraction for step in steps]
     assert fractions == sorted(fractions)
     assert (fractions[0], fractions[-1]) == (0.0, 1.0)
@@ -302,15 +313,7 @@ def test_a_fit_that_is_told_to_stop_stops(make_request: MakeRequest, stage: str)
     assert [step.stage for step in steps].count(stage) == 1
 
 
-@pytest.mark.slow
-def test_a_checkpoint_of_another_fit_is_not_used(
-    make_request: MakeRequest, outcome: Outcome
-) -> None:
-    others = Checkpoint()
-    others.begin_fit("another table")
-    others.once(lambda: 1.0)
-    checkpoint = Checkpoint.load(others.dump())
-    again = estimate(replace(make_request(ground_truth=RING), checkpoint=checkpoint), ignore)
+def test_a_checkpoint_of_another_fit_is_not_used(again: Outcome, outcome: Outcome) -> None:
     assert not again.document.timing.resumed
     assert again.document.precision == outcome.document.precision
 
