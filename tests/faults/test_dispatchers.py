@@ -23,7 +23,7 @@ from tests.waiting import wait_for
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 # More than one batch of messages.
-NUM_JOBS = 150
+NUM_JOBS = 110
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-NUM_CLIENTS = 4
+NUM_CLIENTS = 2
 
 
 class Load(Clients):
@@ -41,8 +41,8 @@ class Load(Clients):
                 self.statuses.add(service.get("/v1/jobs").status_code)
             except httpx.TransportError:
                 pass
-            # Some ten jobs a second, which two workers can do.
-            time.sleep(0.3)
+            # Some four jobs a second, each of which takes processor time.
+            time.sleep(0.5)
         for service in services:
             service.close()
 
