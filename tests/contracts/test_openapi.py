@@ -51,6 +51,7 @@ def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
+@pytest.mark.slow
 def test_committed_document_is_the_one_of_the_app() -> None:
     assert COMMITTED.read_text(encoding="utf-8") == openapi.document(), "run `make openapi`"
 

@@ -10,6 +10,7 @@ import pytest
 PAGE = Path(__file__).parents[3] / "docs" / "models.md"
 
 
+@pytest.mark.slow
 def test_the_page_on_models_has_an_example_that_recovers_its_truth(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

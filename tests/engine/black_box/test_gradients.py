@@ -76,6 +76,7 @@ def estimates(
     return torch.stack(gradients)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", list(BOUNDS))
 @pytest.mark.parametrize("name", list(ESTIMATORS))
 def test_the_mean_gradient_is_that_of_quadrature(
@@ -87,6 +88,7 @@ def test_the_mean_gradient_is_that_of_quadrature(
     assert (score.abs() < 5).all(), score
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", list(BOUNDS))
 def test_the_baseline_lowers_the_variance(
     bound: str, harmonium: Any, theta: Tensor, generator: torch.Generator

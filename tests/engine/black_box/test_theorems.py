@@ -112,6 +112,7 @@ def mean_divergence(model: Model, integrand: Tensor) -> float:
     return float((data_mass(model) * DZ * integrand.sum(dim=0)).sum())
 
 
+@pytest.mark.slow
 @MODELS
 @pytest.mark.parametrize("nu", NUS)
 def test_lemma_1_the_gap_is_the_expected_f_divergence(model: Model, nu: float) -> None:
@@ -124,6 +125,7 @@ def test_lemma_1_the_gap_is_the_expected_f_divergence(model: Model, nu: float) -
     assert expected > 1e-3  # far more than rounding, so that this says something
 
 
+@pytest.mark.slow
 @MODELS
 @pytest.mark.parametrize("nu", NUS)
 def test_lemma_1_the_gap_is_the_difference_of_two_kullback_leibler_divergences(
@@ -137,6 +139,7 @@ def test_lemma_1_the_gap_is_the_difference_of_two_kullback_leibler_divergences(
     assert gap(model, log_q, nu) == pytest.approx(to_posterior - to_mixture, rel=1e-10)
 
 
+@pytest.mark.slow
 @MODELS
 @pytest.mark.parametrize("nu", NUS)
 def test_theorem_1_the_bound_is_tight_at_the_posterior_and_only_there(
@@ -183,6 +186,7 @@ def maximised(objective: Callable[[Tensor], Tensor], start: Tensor) -> tuple[Ten
     return found.parameters, -found.loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [1.0, 10.0])
 def test_theorem_2_both_objectives_have_the_same_maximum(nu: float) -> None:
     model = Quartic()
@@ -198,6 +202,7 @@ def test_theorem_2_both_objectives_have_the_same_maximum(nu: float) -> None:
     torch.testing.assert_close(both[3:], posterior, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_family_without_the_posterior_has_a_smaller_maximum() -> None:
     model, nu = Square(), 1.0
     _, largest = maximised(lambda t: nce(model, t, nu), model.theta)

@@ -75,6 +75,7 @@ def made(name: str) -> Any:
     return MAKERS[name][0]().set_params(random_state=7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_a_fit_that_goes_on_from_any_save_ends_about_where_it_would_have(
     name: str, few: NDArray[np.float64]

@@ -193,6 +193,7 @@ def test_auto_takes_a_strength_near_the_best_of_an_adaptive_penalty(estimator: A
     assert (model.selection_, model.penalty_kind_) == ("held-out", "adaptive")
 
 
+@pytest.mark.slow
 def test_independent_columns_take_a_strong_adaptive_penalty_and_have_no_edge() -> None:
     X = np.random.default_rng(5).normal(size=(300, 5))
     model = GaussianVNCE(random_state=0).fit(X)

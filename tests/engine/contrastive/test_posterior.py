@@ -91,6 +91,7 @@ def relative_weights(block: Block) -> Tensor:
     return block.draw_weight * block.num_draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pull", [-2000.0, -40.0, -1.0, 0.0, 1.0, 40.0])
 def test_every_draw_of_one_missing_cell_weighs_the_integral_of_phi(pull: float) -> None:
     precision = np.array([[1.6, 0.5], [0.5, 1.2]])

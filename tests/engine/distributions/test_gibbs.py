@@ -72,6 +72,7 @@ def test_the_first_rows_after_the_default_burn_in_have_forgotten_the_start():
     assert (np.abs(statistics.mean(axis=0) - expected) < 5 * standard_error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [-50.0, -3.0, 0.0, 5.0, 29.9, 30.1, 100.0])
 def test_independent_coordinates_are_univariate_truncated_normals(alpha):
     n, sigma = 20_000, 2.0

@@ -63,6 +63,7 @@ def test_what_the_fit_has_chosen_is_held(fitted: TruncatedGaussianVNCE) -> None:
     assert fitted._options().relaxation is None
 
 
+@pytest.mark.slow
 def test_the_relaxation_that_is_held_is_the_fits(X: FloatArray) -> None:
     estimator = TruncatedGaussianVNCE(linear="zero", penalty=1.0, penalty_kind="adaptive")
     assert estimator.fit(X).penalty_relaxation_ == 1.0  # wholly, with a strength of one's own
@@ -72,6 +73,7 @@ def test_the_relaxation_that_is_held_is_the_fits(X: FloatArray) -> None:
         assert held.fit(X).penalty_relaxation_ == relaxation
 
 
+@pytest.mark.slow
 def test_a_graph_of_ebic_is_chosen_again_at_the_strength_that_was_taken(X: FloatArray) -> None:
     estimator = TruncatedGaussianVNCE(linear="zero", penalty_kind="l1", selection="ebic").fit(X)
     [chosen] = [step.strength for step in estimator.penalty_path_ if step.chosen]
@@ -87,6 +89,7 @@ def test_a_rule_of_a_comparator_gives_way_to_the_strength_that_it_chose() -> Non
     assert plain.with_choices(plain.choices()).penalty is None
 
 
+@pytest.mark.slow
 def test_half_samples_are_not_resampled(X: FloatArray) -> None:
     estimator = TruncatedGaussianVNCE(
         linear="zero", penalty_kind="l1", selection="stability", n_subsamples=4
@@ -110,6 +113,7 @@ def test_rows_without_anything_observed_are_not_drawn(fitted: Any, X: FloatArray
     assert_same(outcomes_of(fitted, with_empty, [7]), outcomes_of(fitted, X, [7]))
 
 
+@pytest.mark.slow
 def test_a_resample_that_is_refused_is_counted_and_says_why() -> None:
     X = table(60, 3, fraction=0.0)
     X[11:, 2] = np.nan  # eleven cells, of which a resample may have fewer than the ten it needs

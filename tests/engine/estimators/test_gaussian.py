@@ -92,6 +92,7 @@ def test_the_estimate_is_maximum_likelihood_up_to_the_error_of_the_noise(fractio
     assert (np.abs(location - mean) < 5 * np.sqrt(np.diag(covariance) / (0.7 * nu * len(X)))).all()
 
 
+@pytest.mark.slow
 def test_strongly_dependent_columns_come_out_at_maximum_likelihood_too() -> None:
     # Independent noise is so far from this ring that the first fit's K is nearly singular, and
     # noise needs several rounds to come near.
@@ -106,6 +107,7 @@ def test_strongly_dependent_columns_come_out_at_maximum_likelihood_too() -> None
     assert (np.abs(fitted.precision_ - K) < 5 * errors).all()
 
 
+@pytest.mark.slow
 def test_evenly_spread_noise_comes_nearer_to_maximum_likelihood() -> None:
     X = table(500, 0.0, seed=2)
     K = np.linalg.inv(np.cov(X.T, bias=True))
@@ -290,6 +292,7 @@ def test_as_many_parameters_as_rows_need_a_penalty() -> None:
     assert GaussianVNCE(penalty=1.0, random_state=0).fit(X).converged_
 
 
+@pytest.mark.slow
 @parametrize_with_checks([GaussianVNCE(penalty=1.0, random_state=0)])
 def test_it_passes_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)

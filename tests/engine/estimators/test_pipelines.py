@@ -68,6 +68,7 @@ def test_an_estimator_in_the_middle_of_a_pipeline_fills_what_passes(kind: str) -
     np.testing.assert_allclose(copy.fit(X, y).predict(X), pipeline.predict(X), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_data_frames_pass_a_pipeline_with_their_columns_and_index() -> None:
     X = frame()
     X.index = pd.Index([f"sample {i}" for i in range(len(X))])

@@ -30,6 +30,7 @@ INVERSES = {"none": lambda y: y, "sqrt": np.square, "cbrt": lambda y: y**3, "log
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", SLOPES)
 def test_a_truncated_density_integrates_to_one_in_the_table_s_units(transform: str) -> None:
     X = 10 * table(d=3)[:, :2]
@@ -117,6 +118,7 @@ def test_the_estimated_constant_is_the_integral_of_the_estimated_model() -> None
     assert model.log_partition_ == pytest.approx(float(exact), abs=1000**-0.5)
 
 
+@pytest.mark.slow
 def test_a_zero_where_the_transform_is_steep_has_an_infinite_density() -> None:
     X = table()
     model = TruncatedGaussianVNCE(column_transform="cbrt", **QUICK).fit(X)

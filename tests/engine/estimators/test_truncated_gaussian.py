@@ -23,6 +23,7 @@ from vnce_engine.inference.result import EdgeRule, Verdict
 CHECKED: dict[str, Any] = {"linear": "zero", "penalty": 1.0, "random_state": 0}
 
 
+@pytest.mark.slow
 @parametrize_with_checks([TruncatedGaussianVNCE(**CHECKED), TruncatedGaussianNCE(**CHECKED)])
 def test_they_pass_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -62,6 +63,7 @@ def test_edges_are_all_pairs_by_falling_partial_correlation() -> None:
         assert edge.n_pairwise == int((observed[:, i] & observed[:, j]).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
@@ -85,6 +87,7 @@ def test_pairs_are_selected_by_a_test_unless_there_is_none_or_the_penalty_chose_
         assert edge.selected == (edge.q_value <= model.fdr if is_tested else is_large)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_answer_and_another_seed_another() -> None:
     X = table()
     options = {"linear": "zero", "penalty": 0.5}
@@ -158,6 +161,7 @@ def test_nce_drops_fills_or_draws_what_is_missing() -> None:
     assert np.isfinite(noise_filled.precision_).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imputation", ["mean", "zero", "noise", "drop"])
 def test_nce_fills_no_row_with_nothing_observed(imputation: Any) -> None:
     X = table()
@@ -234,6 +238,7 @@ def test_missing_cells_carry_their_assumption_into_the_result() -> None:
     assert not complete.warnings_
 
 
+@pytest.mark.slow
 def test_odd_columns_are_warned_of_by_name() -> None:
     X = table()
     X[:60, 0] = np.nan
@@ -252,6 +257,7 @@ def test_odd_columns_are_warned_of_by_name() -> None:
     assert columns["missing-completely-at-random"] == ()
 
 
+@pytest.mark.slow
 def test_a_column_with_heavier_tails_than_the_family_s_is_warned_of_until_it_is_transformed() -> (
     None
 ):
@@ -291,6 +297,7 @@ def test_the_seed_is_0_unless_it_is_given(estimator: Any) -> None:
     assert estimator().get_params()["random_state"] == 0
 
 
+@pytest.mark.slow
 def test_without_a_seed_the_answer_is_the_same_and_with_none_another() -> None:
     options = {name: value for name, value in QUICK.items() if name != "random_state"}
 

@@ -149,6 +149,7 @@ def test_a_part_goes_on_with_the_estimator_at_hand() -> None:
         replace(experiment, checkpoint=Checkpoint.load(stored[0])).run(0)
 
 
+@pytest.mark.slow
 def test_a_refused_table_is_counted_and_says_why() -> None:
     # A row of five columns is complete with probability 1/32; the estimator wants six of them.
     experiment = GraphRecovery(

@@ -13,6 +13,7 @@ NO_THETA = torch.zeros(0, dtype=torch.float64)
 X = torch.tensor([[0.0, 0.0], [1.0, 1.0], [-2.0, -1.5]], dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_the_marginal_is_the_sum_over_both_latents() -> None:
     # The trapezoid rule in both latents: steps of .01 against c = .3 over a slope of at most 7,
     # a width of .04 and more where the posterior has any mass to speak of.

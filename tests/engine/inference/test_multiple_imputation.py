@@ -168,6 +168,7 @@ def spread_of_means(fitted: NetworkEstimator) -> float:
     return float(cells.mean(axis=1).std(ddof=1) / cells.std()) * math.sqrt(4_000)
 
 
+@pytest.mark.slow
 def test_tables_have_parameters_of_their_own_where_it_is_known_how_these_vary() -> None:
     """Else means vary by one such error, from 20 of them known to a half of it.
 
@@ -182,6 +183,7 @@ def test_tables_have_parameters_of_their_own_where_it_is_known_how_these_vary() 
     assert 0.5 < spread_of_means(one_model) < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0, 101, 2.5])
 def test_a_number_of_tables_that_cannot_be_is_named(m: Any) -> None:
     fitted, X = fitted_table()
@@ -206,6 +208,7 @@ def shares_covered(tables: FloatArray, truth: FloatArray) -> FloatArray:
     return np.array([((below >= r) & (below <= 39 - r)).mean() for r in (10, 1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", [0.0, 2.0])
 @pytest.mark.parametrize("missing", [0.1, 0.5])
 @pytest.mark.parametrize("graph", [ring_precision, hub_precision])

@@ -66,6 +66,7 @@ def test_the_mean_of_draws_is_k_to_second_order() -> None:
     assert off(excess) < 0.05 * off(NO_EXCESS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE])
 @pytest.mark.parametrize("problem_class", [Problem, GaussianProblem])
 def test_changes_have_the_covariance_of_the_posterior_and_zeros_stay(

@@ -52,6 +52,7 @@ def test_the_cap_is_reported_as_not_converged_with_what_to_try(table):
     assert "max_iter" in model.message_
 
 
+@pytest.mark.slow
 def test_precision_follows_the_units_of_the_columns(table):
     # Powers of two change no digit, so that the two fits take the very same steps.
     units = np.array([2.0**-30, 1.0, 2.0**30, 2.0**3])

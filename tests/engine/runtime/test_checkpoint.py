@@ -116,6 +116,7 @@ def test_a_fit_that_is_interrupted_again_and_again_ends_too(table: np.ndarray) -
     assert largest_difference(fitted, whole, table) < APART
 
 
+@pytest.mark.slow
 def test_half_samples_that_fail_keep_their_place(
     table: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_the_linear_term_is_kept_where_it_is_needed(linear: float, choice: str) 
     assert (model.linear_ == 0).all() == (choice == "zero")
 
 
+@pytest.mark.slow
 def test_two_rows_in_wrong_units_do_not_hide_that_a_linear_term_is_needed() -> None:
     X = np.abs(np.random.default_rng(5).normal(2.5, 1.0, size=(300, 3)))
     clean = TruncatedGaussianVNCE(penalty=1.0, random_state=0).fit(X)
@@ -97,6 +98,7 @@ def test_two_rows_in_wrong_units_do_not_hide_that_a_linear_term_is_needed() -> N
     assert model.linear_evidence_.gain > 3 * model.linear_evidence_.standard_error
 
 
+@pytest.mark.slow
 def test_both_shapes_of_penalty_shrink_and_the_adaptive_one_spares_what_is_strong() -> None:
     X = ring_table(300)
     free, ridge, adaptive = (

@@ -54,6 +54,7 @@ def test_every_file_is_written_a_true_graph_scored_and_nothing_of_an_earlier_res
     assert "missing completely at random" in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 def test_json_output_is_the_result_and_nothing_else(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_json_output_is_the_result_and_nothing_else(
     assert document["seed"] == 0
 
 
+@pytest.mark.slow
 def test_a_transform_that_was_chosen_is_told_with_what_was_compared(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_transform_that_was_chosen_is_told_with_what_was_compared(
     assert "was chosen by the log density of held-out rows" in report
 
 
+@pytest.mark.slow
 def test_a_fit_that_did_not_converge_ends_with_3_and_its_result(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:
@@ -158,6 +161,7 @@ def test_a_preset_does_not_go_with_nce(vnce: Vnce, table: Path, tmp_path: Path) 
     assert "• --preset:" in done.output
 
 
+@pytest.mark.slow
 def test_censored_cells_can_be_taken_for_missing(vnce: Vnce, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("a,b\n" + "".join(f"<0.5,{i}\n{i},{i % 5}\n" for i in range(30)))
@@ -226,6 +230,7 @@ def test_masked_wines_are_imputed_and_nothing_else_changes(vnce: Vnce, tmp_path:
     assert np.nanmean(scaled_error**2) < np.nanmean(mean_error**2)
 
 
+@pytest.mark.slow
 def test_what_is_odd_about_the_table_is_said_in_the_result(vnce: Vnce, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     rows = [f"{i % 7 + 1},{(i * i) % 11}" for i in range(60)]
@@ -245,6 +250,7 @@ def test_a_variable_named_twice_is_refused(vnce: Vnce, table: Path, tmp_path: Pa
     assert "named twice" in done.output
 
 
+@pytest.mark.slow
 def test_the_papers_preset_reports_the_choices_that_it_makes(vnce: Vnce, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     path = tmp_path / "table.csv"

@@ -183,6 +183,7 @@ def test_observed_cells_come_back_to_the_last_bit(outcome: Outcome, small_table:
     assert len(imputed) == (~observed).sum() == outcome.document.counts.n_missing
 
 
+@pytest.mark.slow
 def test_every_file_is_made_and_no_other(
     outcome: Outcome, unscored: tuple[Outcome, list[FitStep]]
 ) -> None:
@@ -213,12 +214,14 @@ def test_scores_are_those_of_the_curves(outcome: Outcome) -> None:
         assert score.auc is not None
 
 
+@pytest.mark.slow
 def test_the_same_request_gives_the_same_result(again: Outcome, outcome: Outcome) -> None:
     assert files_of(again) == files_of(outcome)
     timeless = {"exclude": {"timing"}}
     assert again.document.model_dump(**timeless) == outcome.document.model_dump(**timeless)
 
 
+@pytest.mark.slow
 def test_only_the_chosen_variables_are_used(make_request: MakeRequest) -> None:
     outcome = estimate(make_request(ground_truth=RING, variables=["a", "体重", "d d"]), ignore)
     assert outcome.document.names == ["a", "体重", "d d"]
@@ -262,6 +265,7 @@ def test_the_rows_that_were_fitted_are_counted_and_the_assumption_stated(
     assert assumption in document.assumption
 
 
+@pytest.mark.slow
 def test_nce_fills_and_says_what_it_was_asked(make_request: MakeRequest) -> None:
     estimator = {"kind": "nce", "imputation": "mean", "penalty": 1.0}
     outcome = estimate(make_request(estimator=estimator), ignore)
@@ -269,6 +273,7 @@ def test_nce_fills_and_says_what_it_was_asked(make_request: MakeRequest) -> None
     assert np.isfinite(load(outcome, "imputations.npy")).all()
 
 
+@pytest.mark.slow
 def test_a_fit_without_iterations_left_succeeds_and_says_so(make_request: MakeRequest) -> None:
     estimator = {"kind": "vnce", "penalty": 1.0, "max_iter": 1}
     convergence = estimate(make_request(estimator=estimator), ignore).document.convergence
@@ -289,6 +294,7 @@ def test_how_far_imputed_cells_moved_is_told_for_every_variable(
     assert outcome.document.convergence.column_change is None
 
 
+@pytest.mark.slow
 def test_progress_goes_through_every_stage_and_never_falls(
     unscored: tuple[Outcome, list[FitStep]],
 ) -> None:
@@ -313,6 +319,7 @@ def test_a_fit_that_is_told_to_stop_stops(make_request: MakeRequest, stage: str)
     assert [step.stage for step in steps].count(stage) == 1
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_fit_is_not_used(again: Outcome, outcome: Outcome) -> None:
     assert not again.document.timing.resumed
     assert again.document.precision == outcome.document.precision
