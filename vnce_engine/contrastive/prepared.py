@@ -20,8 +20,31 @@ from vnce_engine.runtime.reports import FitStatus
 SMALLEST_DIAGONAL = 0.05
 
 
-class RowSample(Sample, Protocol):
-    """Some rows of a table against noise that carries their missing cells."""
+class ScoredRows(Protocol):
+    """Rows of a table and their scores, the slopes in theta of what an estimate maximises."""
+
+    @property
+    def num_rows(self) -> int:
+        """The number of data rows, n."""
+
+    def data_rows(self) -> Tensor:
+        """Return int64 (n,): which rows of the table these are."""
+
+    def redraw(self, augmented: Tensor) -> None:
+        """Draw missing cells anew under `augmented`, in place of the draws so far, if any are."""
+
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return about the negative Hessian (p, p) of the sum; see `information.py`."""
+
+    def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
+        """Return each kept row's score (r, p), `is_kept` by row of the table, in its order."""
+
+
+class RowSample(Sample, ScoredRows, Protocol):
+    """Some rows of a table against noise that carries their missing cells.
+
+    A row's score has its noise rows'. Scores are slopes of terms in theta; see `information.py`.
+    """
 
     @property
     def nu(self) -> float:
@@ -31,29 +54,14 @@ class RowSample(Sample, Protocol):
     def num_draws(self) -> int:
         """Draws from q for each missing cell of a data row; 0 where q is the exact posterior."""
 
-    def data_rows(self) -> Tensor:
-        """Return int64 (n,): which rows of the table these are."""
-
-    def redraw(self, augmented: Tensor) -> None:
-        """Draw missing cells anew under `augmented`, in place of the draws so far, if any are."""
-
     def objective_by_row(self, augmented: Tensor, num_rows: int) -> Tensor:
         """Return each row's share of the objective, (num_rows,): 0 for rows of other samples.
 
         A row's share has its noise rows', if the sample has them.
         """
 
-    def information(self, augmented: Tensor) -> Tensor:
-        """Return about the negative Hessian (p, p) of the terms; see `information.py`."""
-
     def noise_scores(self, augmented: Tensor) -> Tensor:
         """Return the sum over noise rows of s sᵀ (p, p), s being a row's score."""
-
-    def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
-        """Return each kept row's score with its noise rows' (r, p), `is_kept` by row of the table.
-
-        Scores are slopes of terms in theta; see `information.py`.
-        """
 
     def select(self, is_kept: Tensor) -> Self:
         """Return a sample of some data rows, bool by row of the table, and their noise rows."""
@@ -182,6 +190,10 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """
         floor = SMALLEST_DIAGONAL / self.inverse_k0(has_linear=has_linear)
         return Constraints(has_linear, floor, graph, is_definite)
+
+    def scored_rows(self, sample: RowSampleT, progress: Progress) -> ScoredRows:
+        """Return by what scores of a final sample's rows a last step without the penalty goes."""
+        return sample
 
     def is_noise_near(self, sample: RowSampleT, augmented: Tensor) -> bool:
         """Return whether the noise of a final sample is as near to the data as it can be made."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.objective import DATA, NOISE
+from vnce_engine.distributions.information import statistics
 from vnce_engine.optim.symmetric_products import quadratics
 from vnce_engine.runtime.arena import Arena
 
@@ -170,6 +171,13 @@ class Block:
         else:
             lines.scatter_(0, index, cells)
         lines[-1] = 1.0  # where the places that no cell needs have gone
+
+    def mean_statistics(self) -> Tensor:
+        """Return (p, b): the mean over each row's draws of t; see `information.py`."""
+        of_draws = statistics(self.flat_draws)
+        if self.num_draws == 1:
+            return of_draws
+        return (of_draws.view(len(of_draws), self.num_draws, -1) * self.draw_weight).sum(dim=1)
 
     def log_ratios(self, augmented: Tensor) -> Tensor:
         """Return log phi - log q - log noise (k, b) of the draws under `augmented`."""

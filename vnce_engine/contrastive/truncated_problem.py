@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from vnce_engine.contrastive.likelihood_rows import LikelihoodRows
 from vnce_engine.contrastive.noise import Noise, ProductTruncatedNormal
 from vnce_engine.contrastive.prepared import PreparedTable
 from vnce_engine.contrastive.truncated_sample import (
@@ -86,6 +87,12 @@ class Problem(PreparedTable[ContrastiveSample]):
             more = noise_blocks(self.observations, rows, repeats, self.noise, self.points)
             noise = (*noise, *more)
         return ContrastiveSample.of(data, noise)
+
+    def scored_rows(self, sample: ContrastiveSample, progress: Progress) -> LikelihoodRows:
+        """Return the rows' likelihood, against which NCE falls short under strong dependence."""
+        # The same rows whether or not the fit was interrupted: not where its generator has come to.
+        generator = torch.Generator().manual_seed(self.generator.initial_seed() + 1)
+        return LikelihoodRows(sample, self.observations, generator, progress)
 
     def subsample(self, rows: Tensor) -> ContrastiveSample:
         """Return the given rows alone, int64 (r,), against new noise as much as `sample` has."""

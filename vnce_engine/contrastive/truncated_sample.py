@@ -145,8 +145,7 @@ class ContrastiveSample:
             if block.is_noise:
                 means = statistics(expected_rows(block, augmented)[:, :count])
             else:
-                drawn = statistics(block.flat_draws).view(size, block.num_draws, -1)
-                means = (drawn * block.draw_weight).sum(dim=1)
+                means = block.mean_statistics()
             total.addmm_(means * weights, means.mT, alpha=weight)
         return total
 
@@ -206,13 +205,14 @@ class ContrastiveSample:
 def data_blocks(
     observations: Observations,
     rows: Tensor,
-    noise: Noise,
+    noise: Noise | None,
     num_draws: int,
     generator: torch.Generator,
 ) -> list[Block]:
     """Return blocks of the given data rows, `num_draws` stratified draws for each missing cell.
 
-    A block of rows without missing cells keeps one draw, as all would be alike.
+    A block of rows without missing cells keeps one draw, as all would be alike. Without `noise`
+    rows have draws alone, and no log ratios.
     """
     arena = Arena()
     blocks = []
@@ -225,7 +225,9 @@ def data_blocks(
             is_noise=False,
             uniforms=_stratified_uniforms(draws, values.shape, generator).to(values.device),
             owner=owner,
-            log_noise=noise.log_prob(values, observed),
+            log_noise=(
+                values.new_zeros(len(values)) if noise is None else noise.log_prob(values, observed)
+            ),
         )
         blocks.append(block.laid_on(arena))
     return blocks

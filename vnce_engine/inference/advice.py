@@ -268,6 +268,9 @@ class Advice:
             return _joined('Try `linear="free"`.', subtract)
         return subtract
 
+    def _on_found_linear(self, _: FitWarning) -> str:
+        return '`linear="free"` estimates it.'
+
     def _on_missing_linear(self, _: FitWarning) -> str:
         return 'Try `linear="auto"`, or `linear="free"`.'
 
@@ -288,6 +291,7 @@ _ADVICE: Mapping[str, Callable[[Advice, FitWarning], str]] = {
     "missing-cells-not-modelled": Advice._on_filled,
     "far-from-zero-column": Advice._on_far,
     "linear-term-needed": Advice._on_missing_linear,
+    "linear-term-found": Advice._on_found_linear,
 }
 
 

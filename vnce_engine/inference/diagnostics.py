@@ -215,6 +215,19 @@ def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
     ]
 
 
+def linear_warnings(p_value: float | None) -> list[FitWarning]:
+    """Return a warning if a test has found a linear term that the estimate does without."""
+    if p_value is None:
+        return []
+    return [
+        FitWarning(
+            "linear-term-found",
+            f"Held-out rows leave the linear term out, but a test finds one (p = {p_value:.1g}): "
+            "intervals, tests and verdicts allow for it; the estimates with a penalty do not.",
+        )
+    ]
+
+
 def uncounted_pairs_warnings(stability: Stability | None, names: Sequence[str]) -> list[FitWarning]:
     """Return a warning that names the columns which too few half-samples say something of."""
     if stability is None or stability.inclusion is None or stability.counted is None:

@@ -48,7 +48,7 @@ def parameter_draws(
     normals = torch.randn(shape, dtype=theta.dtype, generator=generator).to(theta.device)
     deviations = torch.linalg.solve_triangular(factor.mT, normals, upper=True)
     changes = theta.new_zeros(NUM_DRAWS, len(theta))
-    changes[:, moved] = deviations.mT / start.sample.num_rows**0.5
+    changes[:, moved] = deviations.mT / start.rows.num_rows**0.5
     matrices = [to_matrix(change, size) for change in changes]
     excess = _excess(augmented[:-1, :-1], torch.stack(matrices)[:, :-1, :-1])
     return [_moved(augmented, change, excess) for change in matrices]

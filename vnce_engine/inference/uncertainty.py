@@ -1,13 +1,14 @@
 """How sure each partial correlation is: a step without the penalty, and its sampling spread.
 
 A penalty draws theta towards its centre, and an estimate says by itself neither how far nor how
-much it would vary over tables. From the estimate t a Newton step on J_NCE without the penalty,
+much it would vary over tables. From the estimate t a Newton step without the penalty,
 
-    t_d = t + J⁻¹ g,   g = mean s_i(t),   J = 1/n sum h (1 - h) T Tᵀ,
+    t_d = t + J⁻¹ g,   g = mean s_i(t),
 
-takes the penalty's bias off to first order, with s_i the score of data row i and its noise rows,
-and J that of `information.py`. The variance of t_d is not J⁻¹ / n, as NCE is not maximum
-likelihood, but
+takes the penalty's bias off to first order, with s_i the score of row i, and J its information. Of
+the truncated model they are those of the likelihood (`likelihood_rows.py`); of the Gaussian, whose
+noise is near the data, those of J_NCE, with a row's noise rows (`information.py`). The variance of
+t_d is J⁻¹ / n where the model is true and s_i the likelihood's; whatever they are it is
 
     C = J⁻¹ V J⁻¹ / n,   V the variance over rows of s_i.
 
@@ -23,16 +24,18 @@ Bühlmann, Ritov and Dezeure (2014), "On asymptotically optimal confidence regio
 high-dimensional models", Ann. Stat. 42, for the step.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from scipy.stats import chi2
 from torch import Tensor
 
-from vnce_engine.contrastive.prepared import RowSample
-from vnce_engine.distributions.information import to_matrix, to_slope, upper_triangle
+from vnce_engine.contrastive.prepared import ScoredRows
+from vnce_engine.distributions.definiteness import is_positive_definite
+from vnce_engine.distributions.information import to_matrix, upper_triangle
 from vnce_engine.inference.result import Uncertainty
-from vnce_engine.runtime.progress import Progress
 
 # Entries of theta up to which J is made as a matrix: 108 columns, 290 MB.
 MOST_PARAMETERS = 6_000
@@ -42,9 +45,9 @@ _CHUNK = 2**22
 
 @dataclass(frozen=True)
 class UnpenalisedStep:
-    """The step from an estimate, under which the `sample` has its missing cells drawn."""
+    """The step from an estimate, under which the rows have their missing cells drawn."""
 
-    sample: RowSample
+    rows: ScoredRows
     augmented: Tensor
     """A (d + 1, d + 1), the estimate."""
     free: Tensor
@@ -53,48 +56,80 @@ class UnpenalisedStep:
     """Cholesky factor of J in those entries."""
     mean: Tensor
     """g (p, 1)"""
+    change: Tensor
+    """(d + 1, d + 1): what the step adds to A."""
     pairs: "_Pairs"
     """The partial correlations at the step's end."""
 
     @classmethod
     def of(
-        cls, sample: RowSample, augmented: Tensor, is_estimated: Tensor, progress: Progress
+        cls, rows: ScoredRows, augmented: Tensor, is_estimated: Tensor
     ) -> "UnpenalisedStep | None":
-        """Take the step, None where J has no inverse; missing cells are drawn anew.
+        """Take the step, None where J or K has no inverse; missing cells are drawn anew.
 
-        `augmented` is A (d + 1, d + 1) at an optimum, or near it, of the `sample`'s penalised
-        objective; `is_estimated`, bool of its shape, is False for a linear term that is held at
-        zero.
+        `augmented` is A (d + 1, d + 1) at an optimum, or near it, of a penalised objective;
+        `is_estimated`, bool of its shape, is False for a linear term that is held at zero.
         """
-        sample.redraw(augmented)
-        size, num_rows = len(augmented), sample.num_rows
+        if not is_positive_definite(augmented[:-1, :-1]):
+            return None
+        rows.redraw(augmented)
+        return cls._of_drawn(rows, augmented, is_estimated)
+
+    def with_estimated(self, is_estimated: Tensor) -> "UnpenalisedStep | None":
+        """Return the step in which other entries are estimated, from the same draws."""
+        return self._of_drawn(self.rows, self.augmented, is_estimated)
+
+    @classmethod
+    def _of_drawn(
+        cls, rows: ScoredRows, augmented: Tensor, is_estimated: Tensor
+    ) -> "UnpenalisedStep | None":
+        size = len(augmented)
         free = is_estimated[upper_triangle(size, augmented.device)].nonzero().flatten()
-        information = sample.information(augmented)[free][:, free] / num_rows
+        information = rows.information(augmented)[free][:, free] / rows.num_rows
         factor, info = torch.linalg.cholesky_ex(information)
         if info != 0:
             return None
-        mean = to_slope(sample.terms(augmented, progress)[1]).unsqueeze(1) / num_rows
-        step = _solved(mean, free, factor).squeeze(1)
-        pairs = _Pairs.of(augmented + to_matrix(step, size))
-        return cls(sample, augmented, free, factor, mean, pairs)
+        sums = [scores.sum(dim=1, keepdim=True) for scores in _scores(rows, augmented)]
+        mean = torch.stack(sums).sum(dim=0) / rows.num_rows
+        change = to_matrix(_solved(mean, free, factor).squeeze(1), size)
+        return cls(rows, augmented, free, factor, mean, change, _Pairs.of(augmented + change))
 
     @property
-    def largest_change(self) -> float:
-        """The largest change of a partial correlation; NaN where a K_ii came out negative."""
-        change = self.pairs.correlation - _Pairs.of(self.augmented).correlation
-        return float(change.abs().max())
+    def distance(self) -> float:
+        """How far the rows are from the estimate, n gᵀ J⁻¹ g."""
+        return self.rows.num_rows * float(
+            (self.mean * _solved(self.mean, self.free, self.factor)).sum()
+        )
+
+    @property
+    def expected_distance(self) -> float:
+        """How far they are from the truth in the mean over tables, tr(J⁻¹ V)."""
+        total = 0.0
+        for scores in _scores(self.rows, self.augmented):
+            deviations = scores - self.mean
+            total += float((deviations * _solved(deviations, self.free, self.factor)).sum())
+        return total / self.rows.num_rows
+
+    def p_value(self, is_tested: Tensor) -> float:
+        """Return the p-value of Wald's test that some entries of A, bool of its shape, are zero."""
+        lines = upper_triangle(len(self.augmented), self.mean.device)
+        index = is_tested[lines].nonzero().flatten()
+        parts = [
+            _solved(scores - self.mean, self.free, self.factor)[index]
+            for scores in _scores(self.rows, self.augmented)
+        ]
+        moved = torch.cat(parts, dim=1) / self.rows.num_rows
+        end = (self.augmented + self.change)[lines][index]
+        statistic = end @ torch.linalg.solve(moved @ moved.mT, end)
+        return float(chi2.sf(float(statistic), len(index)))
 
     def uncertainty(self) -> Uncertainty:
         """Return how sure the partial correlations at its end are."""
-        pairs, num_rows = self.pairs, self.sample.num_rows
+        pairs, num_rows = self.pairs, self.rows.num_rows
         covariance = self.mean.new_zeros((len(self.augmented) - 1,) * 3)
         null_squares = torch.zeros_like(pairs.correlation)
-        rows = self.sample.data_rows().sort().values
-        for chunk in rows.split(max(1, _CHUNK // len(self.mean))):
-            is_kept = torch.zeros(int(rows[-1]) + 1, dtype=torch.bool, device=rows.device)
-            is_kept[chunk] = True
-            deviations = self.sample.scores(self.augmented, is_kept).mT - self.mean
-            moved = _solved(deviations, self.free, self.factor)
+        for scores in _scores(self.rows, self.augmented):
+            moved = _solved(scores - self.mean, self.free, self.factor)
             null_squares += pairs.change_from_zero(moved).square().sum(dim=1)
             by_column = pairs.to_matrix(pairs.change(moved), diagonal=0.0)
             covariance += by_column @ by_column.mT
@@ -103,6 +138,16 @@ class UnpenalisedStep:
             pairs.to_matrix(null_squares.sqrt() / num_rows, diagonal=0.0).cpu(),
             covariance.cpu() / num_rows**2,
         )
+
+
+def _scores(rows: ScoredRows, augmented: Tensor) -> Iterator[Tensor]:
+    """Yield the scores (p, r) of all rows, r at a time."""
+    num_parameters = len(upper_triangle(len(augmented), augmented.device)[0])
+    index = rows.data_rows().sort().values
+    for chunk in index.split(max(1, _CHUNK // num_parameters)):
+        is_kept = torch.zeros(int(index[-1]) + 1, dtype=torch.bool, device=index.device)
+        is_kept[chunk] = True
+        yield rows.scores(augmented, is_kept).mT
 
 
 def _solved(slopes: Tensor, free: Tensor, factor: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from vnce_engine.inference.diagnostics import (
     choice_warnings,
     diagnose_contrastive,
     is_separated,
+    linear_warnings,
     numerical_warnings,
     stability_warnings,
 )
@@ -24,12 +25,12 @@ from vnce_engine.inference.result import (
     FitResult,
     LinearEvidence,
     Stability,
-    Uncertainty,
 )
-from vnce_engine.inference.uncertainty import MOST_PARAMETERS, UnpenalisedStep
+from vnce_engine.inference.uncertainty import MOST_PARAMETERS
 from vnce_engine.optim.constraints import Constraints
 from vnce_engine.penalties.boundedness import unbounded
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
+from vnce_engine.pipeline.assessment import Assessment, assess
 from vnce_engine.runtime import reports
 from vnce_engine.runtime.device import chosen_device
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -61,8 +62,6 @@ _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
 # And the share of the estimate without how sure it is.
 _ESTIMATE_SHARE = 0.97
-# Cycles of a fit without a penalty, from which a last step follows.
-_REFIT_CYCLES = 20
 
 MESSAGES = {
     **reports.MESSAGES,
@@ -190,7 +189,7 @@ class _Run(Generic[RowSampleT]):
         self._sample = problem.sample
         self._noise_starts: list[int] = []
         self._diagnostics: Diagnostics | None = None
-        self._uncertainty: Uncertainty | str = "the fit has not converged"
+        self._assessment = Assessment.missing("the fit has not converged")
         self._draws: list[Tensor] = []
 
     def complete(self) -> FitStatus:
@@ -208,7 +207,7 @@ class _Run(Generic[RowSampleT]):
         if status is FitStatus.CONVERGED:
             if is_assessed:
                 progress.enter("uncertainty", _ESTIMATE_SHARE, 1.0)
-            self._uncertainty = self._assess(self._diagnostics)
+            self._assess(self._diagnostics)
             progress.report(1.0, len(self._cycles.objective_path), self._cycles.objective_path[-1])
         return status
 
@@ -224,35 +223,23 @@ class _Run(Generic[RowSampleT]):
             self._observations, self._sample, augmented, self._cycles.point, units
         )
 
-    def _assess(self, diagnostics: Diagnostics) -> Uncertainty | str:
-        """Return how sure the edges are, or why that is not known.
-
-        One step takes off what the penalty of most fits does. What it leaves is about its square;
-        where that is as much as a standard error, the estimate without a penalty is found first.
-        """
+    def _assess(self, diagnostics: Diagnostics) -> None:
         if is_separated(diagnostics):
-            return "noise and data hardly overlap"
-        if self._num_parameters > MOST_PARAMETERS:
-            return f"the model has more than {MOST_PARAMETERS} parameters"
-        setting, augmented = self._setting, self._cycles.augmented
-        num_rows, constraints = setting.problem.num_rows, setting.constraints()
-        estimated = constraints.estimated()
-        step = UnpenalisedStep.of(self._sample, augmented, estimated, self._progress)
+            self._assessment = Assessment.missing("noise and data hardly overlap")
+            return
+        self._assessment = assess(
+            self._setting,
+            self._sample,
+            self._cycles.augmented,
+            self._strength,
+            self._progress,
+            tests_linear=self._options.linear == AUTO,
+        )
+        step = self._assessment.step
         if step is not None:
-            self._draws = self._draw_parameters(step)
-        is_short = step is None or step.largest_change**2 < num_rows**-0.5
-        if not is_short and self._num_parameters < num_rows:
-            refit, none = setting.cycles(augmented, self._progress), setting.penalty(None, num_rows)
-            refit.run(self._sample, none, constraints, _ROUGH_TOLERANCE, _REFIT_CYCLES)
-            step = UnpenalisedStep.of(self._sample, refit.augmented, estimated, self._progress)
-        if step is None:
-            return "the rows are too few, or too much alike, for as many parameters"
-        return step.uncertainty()
-
-    def _draw_parameters(self, step: UnpenalisedStep) -> list[Tensor]:
-        penalty, _ = self._penalty_and_constraints()
-        relaxed = penalty.relaxed(step.augmented[:-1, :-1], self._relaxation)
-        return parameter_draws(step, relaxed, self._setting.problem.generator)
+            penalty, _ = self._penalty_and_constraints()
+            relaxed = penalty.relaxed(step.augmented[:-1, :-1], self._relaxation)
+            self._draws = parameter_draws(step, relaxed, self._setting.problem.generator)
 
     def _choose_all(self) -> tuple[Tensor, float]:
         """Choose h and the strength where asked to; return where to start, the share of work done.
@@ -352,7 +339,7 @@ class _Run(Generic[RowSampleT]):
         cycles, choice, penalty = self._cycles, self._choice, self._penalty
         path = () if choice is None else choice.path
         stability = None if choice is None else choice.stability
-        diagnostics, uncertainty = self._diagnostics or self._diagnose(), self._uncertainty
+        diagnostics, assessment = self._diagnostics or self._diagnose(), self._assessment
         return FitResult(
             model=self._setting.problem.model(cycles.augmented),
             status=status,
@@ -368,6 +355,7 @@ class _Run(Generic[RowSampleT]):
                 *numerical_warnings(diagnostics, path),
                 *stability_warnings(stability),
                 *choice_warnings(self._unsettled()),
+                *linear_warnings(assessment.linear_p_value),
             ),
             selection=None if choice is None else self._selection(stability),
             penalty_kind=None if penalty is None else penalty.kind,
@@ -378,8 +366,8 @@ class _Run(Generic[RowSampleT]):
             ),
             stability=stability,
             noise_starts=tuple(self._noise_starts),
-            uncertainty=None if isinstance(uncertainty, str) else uncertainty,
-            no_uncertainty=uncertainty if isinstance(uncertainty, str) else None,
+            uncertainty=assessment.uncertainty,
+            no_uncertainty=assessment.absence,
             model_draws=tuple(self._setting.problem.model(draw) for draw in self._draws),
         )
 

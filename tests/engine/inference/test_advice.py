@@ -146,6 +146,8 @@ def may_warn(estimator: Any, options: Mapping[str, object], code: str) -> bool:
             return options.get("selection") == "stability"
         case "missing-cells-not-modelled":
             return "imputation" in options
+        case "linear-term-found":
+            return options.get("linear") == "auto"
         case "far-from-zero-column" | "linear-term-needed":
             return "linear" in options
         case "step-size-too-large":

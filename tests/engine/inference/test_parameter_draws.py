@@ -16,7 +16,6 @@ from vnce_engine.inference import parameter_draws as module
 from vnce_engine.inference.parameter_draws import _excess, _moved, parameter_draws
 from vnce_engine.inference.uncertainty import UnpenalisedStep
 from vnce_engine.penalties.penalty import PenaltyKind
-from vnce_engine.runtime.progress import Progress
 
 SIZE = 5
 NO_EXCESS = torch.zeros(SIZE - 1, SIZE - 1, dtype=torch.float64)
@@ -83,7 +82,7 @@ def test_changes_have_the_covariance_of_the_posterior_and_zeros_stay(
     augmented = problem.start(has_linear=True)
     augmented[0, 1] = augmented[1, 0] = 0.3
     estimated = problem.constraints(has_linear=True).estimated()
-    step = UnpenalisedStep.of(problem.sample, augmented, estimated, Progress(None))
+    step = UnpenalisedStep.of(problem.sample, augmented, estimated)
     assert step is not None
     penalty = problem.penalty(1.0, kind, 60, has_linear=True)
 

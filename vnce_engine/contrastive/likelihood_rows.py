@@ -1,0 +1,146 @@
+"""The likelihood of rows with missing cells, by rows that are drawn from the model itself.
+
+With log phi = theta · t the log density of a row's observed cells u has the slope in theta
+
+    s(u) = E[t | u] - E[t],
+
+and its information is the covariance of E[t | u] and t. Both are taken at one theta from many rows
+drawn under it, whose missing cells are data rows'. Draws of missing cells stand for E[t | u] in
+data rows and in these alike: whatever so few of them leave wrong, s has mean 0 at the truth. And a
+drawn row knows its missing cells, which are one more draw, independent of the others.
+
+NCE falls short of the likelihood where columns depend on each other strongly: noise of independent
+columns is then told from the data by a few rows alone.
+"""
+
+import math
+import warnings
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from vnce_engine.contrastive.posterior import complete
+from vnce_engine.contrastive.row_blocks import Block
+from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks
+from vnce_engine.data.observations import Observations
+from vnce_engine.distributions.ill_conditioned import SamplingWarning
+from vnce_engine.distributions.information import statistics
+from vnce_engine.distributions.sampling import sample_truncated_gaussian
+from vnce_engine.runtime.progress import Progress
+
+# Rows drawn from the model: so many at least, and for each parameter up to a limit, that chance in
+# their covariance is little; and for each data row up to another, that chance in their mean is.
+_LEAST_ROWS = 20_000
+_ROWS_A_PARAMETER, _MOST_FOR_PARAMETERS = 20, 50_000
+_ROWS_A_DATA_ROW, _MOST_FOR_DATA_ROWS = 20, 300_000
+# Rows of which draws are in memory at a time.
+_PART = 20_000
+# Gibbs sweeps from the start, and between rows of a chain.
+_BURN_IN, _THINNING = 50, 5
+
+
+class LikelihoodRows:
+    """The data rows of a contrastive sample, and what rows of the model say of their scores."""
+
+    def __init__(
+        self,
+        sample: ContrastiveSample,
+        observations: Observations,
+        generator: torch.Generator,
+        progress: Progress,
+    ) -> None:
+        """Score the `sample`'s data rows, those of `observations`, whose draws are shared."""
+        self._sample = sample
+        self._observations = observations
+        self._generator = generator
+        self._progress = progress
+
+    @property
+    def num_rows(self) -> int:
+        """The number of data rows, n."""
+        return self._sample.num_rows
+
+    def data_rows(self) -> Tensor:
+        """Return int64 (n,): which rows of the table these are."""
+        return self._sample.data_rows()
+
+    def redraw(self, augmented: Tensor) -> None:
+        """Draw rows of the model under A, K positive definite, and missing cells of all rows.
+
+        Raises `SamplingWarning` where rows cannot be drawn, as chains do not mix.
+        """
+        sums = []
+        for block in self._sample.data:
+            complete(block, augmented)
+            sums.append(block.mean_statistics().sum(dim=1))
+        self._data_mean = torch.stack(sums).sum(dim=0) / self.num_rows
+        size = len(self._data_mean)
+        wanted = max(
+            _LEAST_ROWS,
+            min(_ROWS_A_PARAMETER * size, _MOST_FOR_PARAMETERS),
+            min(_ROWS_A_DATA_ROW * self.num_rows, _MOST_FOR_DATA_ROWS),
+        )
+        rows = self._rows_of_model(augmented, wanted)
+        masks = self._observations.observed[self._lenders(wanted).to(rows.device)]
+        sum_of_means, sum_of_own = (augmented.new_zeros(size) for _ in range(2))
+        products = augmented.new_zeros(size, size)
+        for drawn, observed in zip(rows.split(_PART), masks.split(_PART), strict=True):
+            for block in self._blocks(drawn, observed):
+                self._progress.spend(size * block.num_rows * size)
+                complete(block, augmented)
+                own = statistics(pad(drawn[block.owner.long()], (0, 1), value=1.0).mT)
+                means = block.mean_statistics()
+                sum_of_means += means.sum(dim=1)
+                sum_of_own += own.sum(dim=1)
+                products.addmm_(means, own.mT)
+        self._model_mean = sum_of_means / wanted
+        covariance = products / wanted - torch.outer(self._model_mean, sum_of_own / wanted)
+        # The mean inverse of a covariance of so many rows is too large by its reciprocal.
+        shrinkage = wanted / (wanted - size - 1)
+        self._information = 0.5 * shrinkage * (covariance + covariance.mT)
+        # c is no parameter of a likelihood: its slope is 0, and it is not moved.
+        self._information[-1, -1] = 1.0
+        self._spread = math.sqrt(1 + self.num_rows / wanted)
+
+    def information(self, augmented: Tensor) -> Tensor:
+        """Return the negative Hessian (p, p), expected over rows with these missing cells."""
+        return self._information * self.num_rows
+
+    def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
+        """Return each kept row's score (r, p), `is_kept` by row of the table, in its order.
+
+        Those of all rows vary about their mean by what chance in the drawn rows adds, too.
+        """
+        position = is_kept.cumsum(dim=0) - 1
+        total = augmented.new_empty(int(is_kept.sum()), len(self._data_mean))
+        for block in self._sample.data_part(is_kept).data:
+            total[position[block.owner.long()]] = block.mean_statistics().mT
+        deviation = (total - self._data_mean) * self._spread
+        return deviation + (self._data_mean - self._model_mean)
+
+    def _rows_of_model(self, augmented: Tensor, num_rows: int) -> Tensor:
+        seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SamplingWarning)
+            rows = sample_truncated_gaussian(
+                augmented[:-1, :-1].cpu().numpy(),
+                num_rows,
+                np.random.default_rng(seed),
+                linear=-augmented[:-1, -1].cpu().numpy(),
+                burn_in=_BURN_IN,
+                thinning=_THINNING,
+            )
+        return torch.from_numpy(rows).to(augmented.device)
+
+    def _lenders(self, num_rows: int) -> Tensor:
+        """Return int64 (num_rows,): the data rows whose missing cells drawn rows have."""
+        rounds = math.ceil(num_rows / self.num_rows)
+        orders = [torch.randperm(self.num_rows, generator=self._generator) for _ in range(rounds)]
+        return torch.cat(orders)[:num_rows]
+
+    def _blocks(self, rows: Tensor, observed: Tensor) -> list[Block]:
+        part = Observations(torch.where(observed, rows, 0.0), observed)
+        order = torch.arange(len(rows), device=rows.device)
+        return data_blocks(part, order, None, self._sample.num_draws, self._generator)

@@ -1,0 +1,122 @@
+"""How sure the edges of a converged fit are: which step without the penalty says so."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vnce_engine.contrastive.prepared import RowSampleT
+from vnce_engine.distributions.ill_conditioned import SamplingWarning
+from vnce_engine.distributions.quadratic import num_parameters
+from vnce_engine.inference.result import Uncertainty
+from vnce_engine.inference.uncertainty import MOST_PARAMETERS, UnpenalisedStep
+from vnce_engine.runtime.progress import Progress
+from vnce_engine.selection.setting import Setting
+
+# Shares of a penalty's strength at which an estimate is sought that the rows are nearer to, and how
+# far each is followed.
+_SHARES = (0.1, 0.01, 0.001)
+_TOLERANCE = 3e-2
+_CYCLES = 20
+# Rows a parameter that are many.
+_MANY_ROWS = 10
+# The level at which a linear term that was left out is found all the same.
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """How sure edges are, or why that is not known."""
+
+    uncertainty: Uncertainty | None
+    absence: str | None
+    """Why there is no uncertainty; None where there is."""
+    step: UnpenalisedStep | None = None
+    """The step from the penalised estimate, with the entries that it estimates."""
+    linear_p_value: float | None = None
+    """Of the test that found a linear term which the fit does without; None if none did."""
+
+    @classmethod
+    def missing(cls, reason: str) -> "Assessment":
+        """Return one without uncertainty."""
+        return cls(None, reason)
+
+
+def assess(
+    setting: Setting[RowSampleT],
+    sample: RowSampleT,
+    augmented: Tensor,
+    strength: float | None,
+    progress: Progress,
+    *,
+    tests_linear: bool,
+) -> Assessment:
+    """Return how sure the edges are of an estimate A (d + 1, d + 1) that the `sample` has led to.
+
+    The step takes off what the penalty, of this `strength`, does to first order. Where it leads too
+    far for that, and there are more rows than parameters, fits with weaker penalties lead to an
+    estimate that it is shorter from.
+
+    Where `tests_linear`, h = 0 is tested, too, and estimated in the step where the test rejects it.
+    Held-out rows leave out a term whose worth to predictions is less than the price of estimating
+    it, and intervals that took their choice for true would hold the truth too seldom.
+    """
+    problem = setting.problem
+    parameters = num_parameters(problem.num_columns)
+    if parameters > MOST_PARAMETERS:
+        return Assessment.missing(f"the model has more than {MOST_PARAMETERS} parameters")
+    rows = problem.scored_rows(sample, progress)
+    try:
+        step = first = UnpenalisedStep.of(rows, augmented, setting.constraints().estimated())
+        p_value = None
+        if first is not None and tests_linear and not setting.has_linear:
+            setting = replace(setting, has_linear=True)
+            step = first.with_estimated(setting.constraints().estimated())
+            p_value = None if step is None else step.p_value(_linear(augmented))
+            if p_value is None or p_value > _LEVEL:
+                setting, step, p_value = replace(setting, has_linear=False), first, None
+        if step is not None and parameters < problem.num_rows:
+            step = _nearer(setting, sample, step, strength, progress)
+    except SamplingWarning:
+        return Assessment.missing("columns depend too nearly on each other to draw rows like them")
+    if step is None:
+        reason = "the rows are too few, or too much alike, for as many parameters"
+        return Assessment(None, reason, first)
+    return Assessment(step.uncertainty(), None, first, p_value)
+
+
+def _nearer(
+    setting: Setting[RowSampleT],
+    sample: RowSampleT,
+    step: UnpenalisedStep,
+    strength: float | None,
+    progress: Progress,
+) -> UnpenalisedStep:
+    """Return a step that starts nearer to the rows if this one starts too far off.
+
+    From an estimate that the rows are no further from than from the truth, in the mean, a step is
+    as good as from there. With many rows a parameter it should be shorter, as what it leaves, about
+    its square, is less than a standard error then only. With few, estimates without any penalty are
+    poor; and under strong dependence NCE's are, so that the nearest estimate found is taken.
+    """
+    constraints, num_rows = setting.constraints(), setting.problem.num_rows
+    few = min(1.0, _MANY_ROWS * num_parameters(setting.problem.num_columns) / num_rows)
+    fit = setting.cycles(step.augmented, progress)
+    for weaker in [None] if strength is None else [share * strength for share in _SHARES]:
+        if step.distance <= few * step.expected_distance:
+            break
+        penalty = setting.penalty(weaker, num_rows)
+        fit.run(sample, penalty, constraints, _TOLERANCE, _CYCLES)
+        nearer = UnpenalisedStep.of(step.rows, fit.augmented, constraints.estimated())
+        if nearer is None or nearer.distance >= step.distance:
+            # Its rows have been drawn anew since.
+            return UnpenalisedStep.of(step.rows, step.augmented, constraints.estimated()) or step
+        step = nearer
+    return step
+
+
+def _linear(augmented: Tensor) -> Tensor:
+    """Return bool (d + 1, d + 1): where A has h."""
+    is_linear = torch.zeros_like(augmented, dtype=torch.bool)
+    is_linear[:-1, -1] = is_linear[-1, :-1] = True
+    return is_linear
