@@ -4,6 +4,8 @@ BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # One BLAS/torch thread a process: several processes share the cores, and more threads than cores are slower.
 export OMP_NUM_THREADS ?= 1
+# Where this is set, every process that tests start would compile what it imports, and pytest the tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What makes MKL, OpenBLAS and torch take other kernels than they would here: those of older processors.
 KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
