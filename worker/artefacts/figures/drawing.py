@@ -41,6 +41,8 @@ _STYLE: Final = {
     "text.parse_math": False,
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
+    # Its signs say no more than a plain box, and take a third of a second a PDF file to embed.
+    "font.enable_last_resort": False,
     "font.size": FONT_POINTS,
     "text.color": INK,
     "axes.edgecolor": QUIET,
