@@ -30,6 +30,7 @@ def test_a_setting_that_cannot_be_is_named_and_not_shown(
     assert "hunter2" not in str(refused.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -66,6 +66,7 @@ def num_rows(database: Database, record: type) -> int | None:
         return session.scalar(select(func.count()).select_from(record))
 
 
+@pytest.mark.slow
 def test_a_job_runs_to_its_end_and_its_result_is_stored_with_it(
     run: Run, database: Database, job_id: str, read_job: ReadJob
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_cancelled_job_ends_cancelled_without_a_result(
     assert num_rows(database, ResultRecord) == 0
 
 
+@pytest.mark.slow
 def test_a_job_cancelled_in_its_last_moment_has_no_result(
     run: Run, database: Database, job_id: str, read_job: ReadJob
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_job_cancelled_in_its_last_moment_has_no_result(
     assert num_rows(database, EdgeRecord) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_lost_its_lease_changes_nothing(
     run: Run, database: Database, job_id: str, read_job: ReadJob
 ) -> None:
@@ -223,6 +226,7 @@ def test_a_worker_that_shuts_down_gives_the_attempt_back_and_wakes_another(
     assert to_be_sent(database) == [job_id]
 
 
+@pytest.mark.slow
 def test_a_result_that_cannot_be_stored_fails_the_job_and_leaves_nothing_of_it(
     run: Run, database: Database, job_id: str, read_job: ReadJob
 ) -> None:
@@ -239,6 +243,7 @@ def test_a_result_that_cannot_be_stored_fails_the_job_and_leaves_nothing_of_it(
         assert num_rows(database, record) == 0
 
 
+@pytest.mark.slow
 def test_a_result_that_the_disk_has_no_room_for_fails_the_job_saying_so(
     run: Run, database: Database, job_id: str, read_job: ReadJob
 ) -> None:
@@ -267,6 +272,7 @@ def fill_disk(database: Database) -> None:
     event.listen(database.engine, "connect", bound)
 
 
+@pytest.mark.slow
 def test_a_result_waits_for_a_database_that_is_away(
     run: Run, leaving_database: Any, job_id: str, read_job: ReadJob
 ) -> None:

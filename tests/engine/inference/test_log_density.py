@@ -65,6 +65,7 @@ def test_with_one_cell_missing_or_none_only_the_constant_has_an_error() -> None:
     assert error[3] > 1.1 * constant
 
 
+@pytest.mark.slow
 def test_the_error_is_what_other_draws_bring_about() -> None:
     # A correlation of .95 before truncation, so that the weights of draws vary.
     covariance = torch.full((5, 5), 0.95, dtype=torch.float64) + 0.05 * torch.eye(5).double()

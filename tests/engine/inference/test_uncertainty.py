@@ -135,6 +135,7 @@ def partial_correlations(augmented: torch.Tensor) -> torch.Tensor:
     return correlation + 2 * torch.eye(len(scale), dtype=scale.dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.1, 3.0])
 @pytest.mark.parametrize("estimator", [GaussianVNCE, TruncatedGaussianVNCE])
 def test_of_a_complete_table_they_are_about_those_of_maximum_likelihood(
@@ -189,6 +190,7 @@ def test_without_a_penalty_there_is_nothing_to_take_off() -> None:
     assert (change < 0.01 * debiased(model, "standard_error")[off]).all()
 
 
+@pytest.mark.slow
 def test_the_order_of_columns_changes_nothing() -> None:
     X = normal_table(300)
     X[::4, 2] = np.nan
@@ -243,6 +245,7 @@ def test_too_many_parameters_for_a_matrix_are_said(monkeypatch: pytest.MonkeyPat
     assert model.edges_[0].q_value is None
 
 
+@pytest.mark.slow
 def test_a_fit_that_goes_on_in_its_last_stage_has_the_same_diagnostics() -> None:
     """Cells are drawn anew in it, under another estimate if the penalty is strong, as it is."""
     X = normal_table(200)
@@ -265,6 +268,7 @@ def test_a_fit_that_goes_on_in_its_last_stage_has_the_same_diagnostics() -> None
         assert (moved <= 0.1 * error).all()
 
 
+@pytest.mark.slow
 def test_filled_cells_are_not_taken_for_observed_ones() -> None:
     X = normal_table(100)
     assert TruncatedGaussianNCE(penalty=1.0).fit(X).no_uncertainty_ is None

@@ -163,6 +163,7 @@ def test_damaged_bytes_give_a_table_or_a_problem(seed, edits):
         assert outcome.table.num_rows == summary.n_rows
 
 
+@pytest.mark.slow
 @given(content=st.binary(max_size=60) | st.text(max_size=40).map(str.encode))
 @pytest.mark.parametrize("name", ["auto", "csv", "json", "parquet", "arrow"])
 def test_arbitrary_bytes_give_a_table_or_a_problem(name, content):

@@ -280,6 +280,7 @@ def test_an_announced_body_above_the_limit_is_refused_unread(sqlite_url):
     assert answer.headers["connection"] == "close"
 
 
+@pytest.mark.slow
 def test_long_tables_survive_json_and_the_openapi_names_the_binary_body(client):
     document = client.get("/openapi.json").json()
     assert document["paths"]["/v1/datasets"]["post"]["operationId"] == "create_dataset"

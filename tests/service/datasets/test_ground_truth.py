@@ -112,6 +112,7 @@ def test_of_many_unknown_fields_there_is_one_complaint(client, path, document):
     assert "100 fields at most" in item["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "document",
     [
@@ -138,6 +139,7 @@ def test_a_graph_can_be_detached(client, path):
     assert client.delete(path).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_graph_of_more_edges_than_may_be_is_refused(client):
     num_names = 450  # which make 101,025 pairs
     names = [f"v{number}" for number in range(num_names)]

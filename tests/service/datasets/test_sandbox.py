@@ -88,6 +88,7 @@ def test_a_refusal_comes_back_with_its_places() -> None:
     assert (problem.status, problem.errors[0].column) == (422, "b")
 
 
+@pytest.mark.slow
 @linux_only
 def test_a_text_that_unfolds_beyond_the_memory_of_a_reader_is_refused() -> None:
     table = pa.table({"x": ["1" * 150_000_000, "2"], "y": [1, 2]})
@@ -106,6 +107,7 @@ def arrow(table: pa.Table, compression: str | None = None) -> bytes:
     return sink.getvalue()
 
 
+@pytest.mark.slow
 @linux_only
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
 def test_an_arrow_file_that_unfolds_beyond_the_memory_of_a_reader_is_refused(
@@ -235,6 +237,7 @@ with open(sys.argv[1], "rb") as file:
 """
 
 
+@pytest.mark.slow
 @linux_only
 def test_a_small_file_of_more_than_a_gigabyte_is_refused_with_flat_memory(tmp_path: Path) -> None:
     rows, groups = 8_000_000, 20

@@ -88,6 +88,7 @@ def test_submitted_values_are_not_echoed(client: TestClient) -> None:
     assert "my-secret" not in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "pointer"),
     [

@@ -22,6 +22,7 @@ def list_of(unit: str, number: int) -> bytes:
     return f"[{','.join([unit] * number)}]{' ' * LONG_BYTES}".encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "most"),
     [

@@ -162,6 +162,7 @@ def test_this_test_finds_what_leaks(settings: Settings, text: str) -> None:
         assert_tells_nothing(answer, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ODD_TEXTS)
 def test_an_odd_path_or_query_tells_nothing(client: TestClient, text: str) -> None:
     for operation in operations(client.app):
@@ -171,6 +172,7 @@ def test_an_odd_path_or_query_tells_nothing(client: TestClient, text: str) -> No
             assert answer.status_code < 500 or operation.path == "/readyz", operation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ODD_BODIES)
 def test_an_odd_body_tells_nothing(client: TestClient, kind: str) -> None:
     content, headers = ODD_BODIES[kind]
@@ -180,6 +182,7 @@ def test_an_odd_body_tells_nothing(client: TestClient, kind: str) -> None:
             assert answer.status_code < 500, operation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("headers", ODD_HEADERS, ids=range(len(ODD_HEADERS)))
 def test_odd_headers_tell_nothing(client: TestClient, headers: dict[str, str]) -> None:
     for operation in operations(client.app):
@@ -222,6 +225,7 @@ def remove_folder(file: Path) -> None:
     file.mkdir()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [break_file, drop_tables, remove_folder])
 def test_a_mistake_within_tells_nothing(
     settings: Settings, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture

@@ -55,6 +55,7 @@ def test_a_problem_names_the_path_that_was_asked_for(below: TestClient) -> None:
     assert below.get("/vnce/v1/jobs/job_none").json()["instance"] == "/vnce/v1/jobs/job_none"
 
 
+@pytest.mark.slow
 def test_the_specification_says_where_the_service_is(below: TestClient) -> None:
     document = below.get("/vnce/openapi.json").json()
     assert document["servers"] == [{"url": "/vnce"}]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pytest
 from sqlalchemy import update
 
 from service.db.clock import now
@@ -109,6 +110,7 @@ def test_a_message_that_was_written_again_has_its_time_to_arrive(
     assert stale_messages(database) == []
 
 
+@pytest.mark.slow
 def test_message_that_may_still_arrive_is_not_written_again(
     database: Database, add_job: AddJob
 ) -> None:

@@ -62,6 +62,7 @@ def test_stored_spec_has_every_choice_made(database: Database, add_dataset: AddD
     assert taken.spec.model_dump(mode="json") == job.spec
 
 
+@pytest.mark.slow
 def test_given_seed_is_kept(database: Database, add_dataset: AddDataset) -> None:
     job, _ = submit(database, request(add_dataset(TABLE), seed=5))
     assert job.spec["seed"] == 5

@@ -26,6 +26,7 @@ def database_url(sqlite_url: str) -> str:
     return sqlite_url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "/vnce"])
 @pytest.mark.parametrize("has_truth", [False, True])
 def test_every_link_of_a_result_leads_somewhere(

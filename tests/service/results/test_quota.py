@@ -51,6 +51,7 @@ def leave_file(database: Database, tenant: str, job_id: str, size: int) -> None:
         session.add(ArtefactRecord(job_id=job_id, name="x", media_type="x/y", blob_id=blob.id))
 
 
+@pytest.mark.slow
 def test_an_upload_beyond_the_quota_is_refused_until_there_is_room(
     client: TestClient, make_key: MakeKey
 ) -> None:

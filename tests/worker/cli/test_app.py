@@ -39,6 +39,7 @@ def test_help_lists_every_command(vnce: Vnce) -> None:
     assert "3 a result that had not converged" in " ".join(text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -65,6 +66,7 @@ def test_help_loads_neither_torch_nor_matplotlib_nor_a_server() -> None:
     assert not loaded & absent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [

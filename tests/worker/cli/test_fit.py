@@ -35,6 +35,7 @@ def written(out: Path) -> set[str]:
     return {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_every_file_is_written_a_true_graph_scored_and_nothing_of_an_earlier_result_stays_behind(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def column(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_column_becomes_estimates_and_files(vnce: Vnce, column: Path, tmp_path: Path) -> None:
     out = tmp_path / "r"
     (out / "figures").mkdir(parents=True)
@@ -66,6 +67,7 @@ def test_a_network_estimator_and_a_true_graph_are_misuse(
     assert (done.exit_code, "no graph to score" in done.output) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_fit_that_stopped_too_early_ends_with_3(vnce: Vnce, column: Path, tmp_path: Path) -> None:
     options = ("--variable", "x", "--estimator", "mle", "--max-iter", "1")
     done = vnce("fit", column, "--out", tmp_path / "r", *MIXTURE, *options)

@@ -64,6 +64,7 @@ def test_a_fit_that_did_not_converge_is_told_by_the_exit_status(vnce: Vnce, tabl
     assert (table.parent / "table-imputed.csv").exists()
 
 
+@pytest.mark.slow
 def test_tables_that_cannot_be_drawn_are_not_written(vnce: Vnce, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.exponential(size=(40, 3))

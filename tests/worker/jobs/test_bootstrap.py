@@ -133,6 +133,7 @@ def test_what_is_not_known_is_null_and_the_picture_does_without() -> None:
     assert b"without the penalty" not in files["figures/bootstrap.svg"]
 
 
+@pytest.mark.slow
 def test_where_most_have_failed_no_figures_are_given() -> None:
     failed = [Failure("max_iterations"), Failure("max_iterations")]
     found, _ = put(3, parts([resample(0.3, -0.5, 0.0), *failed]))

@@ -55,6 +55,7 @@ def result(database: Database, job_id: str) -> Any:
         return stored.document
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hand_over")
 def test_a_job_that_was_handed_over_goes_on_where_it_was(
     database: Database, job_id: str, read_job: ReadJob
@@ -79,6 +80,7 @@ def another_penalty(checkpoint: CheckpointRecord, job: JobRecord) -> None:
     job.spec = {**job.spec, "estimator": {**job.spec["estimator"], "penalty": 0.5}}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hand_over")
 @pytest.mark.parametrize("change", [another_version, damaged_bytes, another_seed, another_penalty])
 def test_a_checkpoint_of_another_version_or_fit_or_a_damaged_one_is_not_used(

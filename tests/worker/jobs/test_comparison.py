@@ -146,6 +146,7 @@ def test_models_are_ranked_and_paired_row_by_row() -> None:
     assert pairs[1]["one upper"] == ""
 
 
+@pytest.mark.slow
 def test_equal_models_differ_by_exactly_nothing() -> None:
     values = np.random.default_rng(0).normal(size=7)
     networks = {name: network(0.5, 0.0, 0.3, density=values) for name in ("one", "two")}

@@ -37,6 +37,7 @@ def rows_of(part: ExperimentPartSpec, checkpoint: Checkpoint | None, on_step: An
     return rows.content
 
 
+@pytest.mark.slow
 def test_a_part_goes_on_where_it_was_cut_and_begins_anew_with_anothers_checkpoint(
     part: ExperimentPartSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

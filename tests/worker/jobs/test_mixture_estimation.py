@@ -90,6 +90,7 @@ def outcome() -> Outcome:
     return estimate_mixture(request(sample()), ignore)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_theta_and_c_are_recovered_within_five_standard_errors(estimator: dict[str, Any]) -> None:
     found = document(estimate_mixture(request(sample(), estimator=estimator), ignore))
@@ -105,6 +106,7 @@ def test_theta_and_c_are_recovered_within_five_standard_errors(estimator: dict[s
     assert found.weights.known + found.weights.free == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_fit_that_went_on_says_so(outcome: Outcome) -> None:
     exact_em = request(sample(), estimator={"kind": "vnce", "climb": "exact-em", **SMALL})
     stored: list[bytes] = []
@@ -121,6 +123,7 @@ def test_a_fit_that_went_on_says_so(outcome: Outcome) -> None:
     assert not document(outcome).timing.resumed
 
 
+@pytest.mark.slow
 def test_the_checkpoint_of_another_fit_is_not_used(outcome: Outcome) -> None:
     others = Checkpoint()
     others.begin_fit("another table")
@@ -129,6 +132,7 @@ def test_the_checkpoint_of_another_fit_is_not_used(outcome: Outcome) -> None:
     assert (found.timing.resumed, found.theta) == (False, document(outcome).theta)
 
 
+@pytest.mark.slow
 def test_a_normalised_mixture_has_no_c_and_equal_weights() -> None:
     model = {"kind": "mixture", "form": "normalised"}
     found = document(estimate_mixture(request(sample(), model=model), ignore))
@@ -153,6 +157,7 @@ def test_rows_without_a_value_are_left_out_counted_and_told(outcome: Outcome) ->
     assert "missing completely at random" in found.assumption
 
 
+@pytest.mark.slow
 def test_leaving_them_out_is_what_the_shorter_column_gives(outcome: Outcome) -> None:
     x = sample()
     shorter = document(estimate_mixture(request(x[~np.isnan(x)]), ignore))
@@ -182,6 +187,7 @@ def test_every_file_is_made_and_no_other(outcome: Outcome) -> None:
     assert float(objective[-1].split(",")[1]) == document(outcome).convergence.objective
 
 
+@pytest.mark.slow
 def test_the_same_request_gives_the_same_bytes(outcome: Outcome) -> None:
     again = estimate_mixture(request(sample()), ignore)
     assert files(again) == files(outcome)
@@ -195,6 +201,7 @@ def test_the_best_starts_are_counted(outcome: Outcome) -> None:
     assert found.n_best == sum(start.is_best for start in found.starts) >= 1
 
 
+@pytest.mark.slow
 def test_starts_that_went_nowhere_are_null_in_json() -> None:
     # Of the known component alone: from some starts theta shrinks without end.
     x = np.random.default_rng(4).normal(size=300)
@@ -231,6 +238,7 @@ def test_every_choice_reaches_the_engine(choices: dict[str, Any], expected: dict
     assert options["num_starts"] == choices.get("estimator", {}).get("n_starts", 5)
 
 
+@pytest.mark.slow
 def test_limits_are_refused_or_counted_as_the_job_says() -> None:
     x = np.append(sample(), [np.nan, np.nan])
     rows = [
@@ -246,6 +254,7 @@ def test_limits_are_refused_or_counted_as_the_job_says() -> None:
     assert "censored-as-missing" in [warning.code for warning in found.warnings]
 
 
+@pytest.mark.slow
 def test_what_is_odd_for_a_network_alone_is_not_repeated() -> None:
     warnings = [
         DatasetWarning(code=code, message=code.value, columns=columns, rows=[])
@@ -280,6 +289,7 @@ def test_an_objective_that_is_nowhere_finite_fails_the_job() -> None:
     assert failed.value.problem.code == ProblemCode.NON_FINITE_OBJECTIVE
 
 
+@pytest.mark.slow
 def test_progress_goes_through_every_stage_and_never_falls() -> None:
     steps: list[FitStep] = []
     estimate_mixture(request(sample()), steps.append)
@@ -295,6 +305,7 @@ def test_an_estimation_that_is_told_to_stop_stops(stage: str) -> None:
         estimate_mixture(request(sample()), lambda step: step.stage == stage)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta", [3.0, 1e-9, 1e-200])
 def test_the_picture_shows_the_values_whatever_theta_is(theta: float) -> None:
     x = sample()

@@ -32,12 +32,14 @@ def areas(outcome: Outcome) -> dict[EdgeScore, float | None]:
     return {entry.score: entry.auc for entry in outcome.document.scores}
 
 
+@pytest.mark.slow
 def test_edges_are_matched_by_name_in_either_order() -> None:
     for edge in (["a", "b"], ["b", "a"]):
         assert areas(scored(edge))[EdgeScore.ABS_PRECISION] == 1.0
     assert areas(scored(["a", "c"]))[EdgeScore.ABS_PRECISION] == 0.0
 
 
+@pytest.mark.slow
 def test_signed_scores_rank_by_sign() -> None:
     # Of K = .9, 0, -.2 the edge b - c is last; of scaled interactions -.45, 0, .1 it is first.
     found = areas(scored(["b", "c"]))

@@ -181,6 +181,7 @@ INCLUSIVE = [replace(edge, inclusion=0.25) for edge in SELECTED]
 PARTLY = [SELECTED[0], *INCLUSIVE[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "read"), READERS.items())
 @pytest.mark.parametrize(
     "edges",
@@ -222,6 +223,7 @@ COLUMN_NAMES = st.text(
 ).filter(lambda name: name == name.strip() and name not in EMPTY_TO_NETWORKX)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "read"), READERS.items())
 @given(names=st.lists(COLUMN_NAMES, min_size=2, max_size=4, unique=True))
 def test_any_name_of_a_column_comes_back(

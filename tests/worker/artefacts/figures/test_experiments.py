@@ -96,6 +96,7 @@ def toy() -> Drawn:
     return Drawn.of(PosteriorToy(num_rows=200, num_epochs=1, grid=(3.5, 11)), posterior_toy.draw)
 
 
+@pytest.mark.slow
 def test_toy_names_samples_methods_landmarks_and_divergences(toy: Drawn) -> None:
     written = toy.texts
     assert {"latents", "data", "good noise", "bad noise", "true posterior", "VI"} <= set(written)
@@ -138,6 +139,7 @@ def test_recovery_draws_relatives_side_by_side_and_the_one_named_first_thickest(
     assert widths.pop("NCE, complete rows") > max(widths.values())
 
 
+@pytest.mark.slow
 def test_recovery_has_no_panel_of_times_without_a_clock(recovery: Drawn) -> None:
     assert "CPU seconds" not in recovery.texts
     timed = [{**row, "seconds": 0.5} for row in recovery.rows]
@@ -152,6 +154,7 @@ def test_coverage_has_a_panel_for_every_graph_and_linear_term(intervals: Drawn) 
     assert {"edges, 20% missing", "other pairs, 20% missing", "80", "120"} <= set(written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["toy", "population", "recovery", "intervals"])
 def test_parts_that_failed_leave_a_picture_of_the_others(
     name: str, request: pytest.FixtureRequest
@@ -160,6 +163,7 @@ def test_parts_that_failed_leave_a_picture_of_the_others(
     assert drawn.svg(drawn.experiment.run(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["toy", "em", "population", "recovery", "intervals"])
 def test_the_same_rows_give_the_same_bytes_and_leave_no_global_state(
     name: str, request: pytest.FixtureRequest

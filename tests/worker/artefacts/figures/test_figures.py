@@ -40,6 +40,7 @@ from worker.artefacts.figures.structure import Structure
 from worker.artefacts.ground_truth import Pair
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lay_out", LAYOUTS)
 @pytest.mark.parametrize("d", [2, 11, 60])
 def test_network_writes_every_name(d: int, lay_out: Any) -> None:
@@ -93,6 +94,7 @@ def test_network_counts_found_false_and_missed_edges() -> None:
     assert {"in the true graph (1)", "not in it (1)", "true, not selected (1)"} <= set(written)
 
 
+@pytest.mark.slow
 def test_the_same_drawing_gives_the_same_bytes_in_every_format() -> None:
     draw = heatmap_of(UNICODE_NAMES, np.full((6, 6), 0.3))
     made = {file.name: file for file in figure_artefacts("heatmap", draw)}
@@ -153,6 +155,7 @@ def random_lines(names: list[str], num_lines: int) -> list[Pair]:
     return [(names[one], names[other]) for one, other in places.tolist() if one != other]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "num_lines", "name"),
     [(2, 1, "x{}"), (11, 20, "x{}"), (40, 180, "concentration {} in the soil"), (150, 200, "[{}]")],

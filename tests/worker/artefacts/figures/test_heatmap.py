@@ -22,6 +22,7 @@ from worker.artefacts.figures.drawing import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "step"), [(100, 1), (500, 5)])
 def test_heatmap_of_very_many_variables_names_one_in_a_few_and_says_so(d: int, step: int) -> None:
     names = [f"x{i}" for i in range(d)]
@@ -31,6 +32,7 @@ def test_heatmap_of_very_many_variables_names_one_in_a_few_and_says_so(d: int, s
     assert 14 * 72 / len(names[::step]) > FONT_POINTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [["a", "b"], UNICODE_NAMES, [f"x{i}" for i in range(60)]])
 def test_heatmap_names_both_sides(names: list[str]) -> None:
     written = texts(heatmap(names, np.eye(len(names))))
@@ -44,6 +46,7 @@ def blocks(d: int, size: float) -> np.ndarray:
     return np.where(np.subtract.outer(np.arange(d), np.arange(d)) % 2 == 0, size, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "limit"), [(0.013, 0.02), (0.3, 0.3), (0.41, 0.5), (0.0, 0.1)])
 @pytest.mark.parametrize("d", [6, 154])
 def test_the_colours_of_a_heatmap_end_where_the_data_do(d: int, size: float, limit: float) -> None:
@@ -85,6 +88,7 @@ def test_heatmap_and_network_have_the_same_colours_for_the_same_signs() -> None:
     assert to_hex(image.to_rgba(0.0)) == "#ffffff"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [6, 20])
 def test_selected_pairs_are_marked_in_a_heatmap(d: int) -> None:
     names = [f"x{i}" for i in range(d)]

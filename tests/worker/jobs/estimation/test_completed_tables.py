@@ -4,6 +4,7 @@ from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyarrow import parquet
 
 from tests.worker.jobs.estimation.runs import MakeRequest, files_of, ignore
@@ -11,6 +12,7 @@ from worker.artefacts.fitted import to_array
 from worker.jobs.estimation import estimate
 
 
+@pytest.mark.slow
 def test_as_many_completed_tables_as_were_asked_for_keep_what_was_observed(
     make_request: MakeRequest, small_table: pa.Table
 ) -> None:
@@ -28,6 +30,7 @@ def test_as_many_completed_tables_as_were_asked_for_keep_what_was_observed(
     assert files_of(again)["imputations-m.csv"] == files_of(outcome)["imputations-m.csv"]
 
 
+@pytest.mark.slow
 def test_a_result_says_why_completed_tables_are_too_alike_or_not_there(
     make_request: MakeRequest,
 ) -> None:

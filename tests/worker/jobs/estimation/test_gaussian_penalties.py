@@ -21,6 +21,7 @@ def document(make_request: MakeRequest, estimator: dict[str, Any]) -> Estimation
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["vnce", "nce"])
 def test_an_open_kind_is_chosen_with_its_strength_by_held_out_rows(
     make_request: MakeRequest, kind: str
@@ -42,6 +43,7 @@ def test_an_open_kind_is_chosen_with_its_strength_by_held_out_rows(
     assert min(distances, key=lambda s: distances[s]) == chosen.strength
 
 
+@pytest.mark.slow
 def test_a_kind_that_was_asked_for_is_the_only_one_tried(make_request: MakeRequest) -> None:
     penalty = document(make_request, {"kind": "vnce", "penalty_kind": "adaptive"}).penalty
     assert penalty is not None
@@ -49,6 +51,7 @@ def test_a_kind_that_was_asked_for_is_the_only_one_tried(make_request: MakeReque
     assert {step.kind for step in penalty.path} == {PenaltyKind.ADAPTIVE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["ebic", "stability"])
 def test_a_graph_that_was_chosen_has_exact_zeros(make_request: MakeRequest, selection: str) -> None:
     estimator = {
@@ -70,6 +73,7 @@ def test_a_graph_that_was_chosen_has_exact_zeros(make_request: MakeRequest, sele
     assert (result.stability is not None) == (selection == "stability")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "selection"),
     [(LassoChoice.EBIC, Selection.EBIC), (LassoChoice.CV, Selection.HELD_OUT)],
@@ -89,6 +93,7 @@ def test_a_chosen_lasso_has_its_whole_path_in_the_document(
     assert errors == [choice is LassoChoice.EBIC] * 12
 
 
+@pytest.mark.slow
 def test_a_lasso_that_has_no_penalty_is_said_to_have_none(make_request: MakeRequest) -> None:
     assert document(make_request, {"kind": "gaussian-em"}).penalty is None
     given = document(make_request, {"kind": "gaussian-em", "penalty": 0.2}).penalty
@@ -101,6 +106,7 @@ def test_a_lasso_that_has_no_penalty_is_said_to_have_none(make_request: MakeRequ
     assert stopped.penalty.strength == 0.2
 
 
+@pytest.mark.slow
 def test_a_ridge_of_score_matching_says_how_it_was_chosen(make_request: MakeRequest) -> None:
     kind = "gaussian-score-matching"
     assert document(make_request, {"kind": kind}).penalty is None

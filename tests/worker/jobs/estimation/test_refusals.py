@@ -71,6 +71,7 @@ def test_cells_with_a_limit_are_refused_with_their_counts(make_request: MakeRequ
     assert {(item.column, item.count) for item in problem.errors} == {("a", 2), ("=c", 1)}
 
 
+@pytest.mark.slow
 def test_cells_with_a_limit_taken_for_missing_leave_a_warning(make_request: MakeRequest) -> None:
     document = estimate(make_request(cells=CENSORED, censored="missing"), ignore).document
     assert document.counts.n_censored == 3
@@ -79,6 +80,7 @@ def test_cells_with_a_limit_taken_for_missing_leave_a_warning(make_request: Make
     assert "2 in a, 1 in =c" in warning.message
 
 
+@pytest.mark.slow
 def test_limits_in_unused_columns_do_not_matter(make_request: MakeRequest) -> None:
     document = estimate(make_request(cells=CENSORED, variables=["体重", "d d"]), ignore).document
     assert document.counts.n_censored == 0

@@ -111,6 +111,7 @@ def test_works_that_are_cited_are_listed_and_no_others() -> None:
     assert [work.split(" (")[0] for work in works] == ["J. Besag", "H. White"]
 
 
+@pytest.mark.slow
 def test_a_transform_that_was_chosen_is_told_with_what_it_was_compared_to(
     make_request: MakeRequest,
 ) -> None:
@@ -132,6 +133,7 @@ def test_transforms_of_each_variable_are_counted(outcome: Outcome, make_request:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [
