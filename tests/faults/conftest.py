@@ -123,7 +123,7 @@ def undisturbed(session_stack: Stack, long_fit: Json) -> Json:
 @pytest.fixture(scope="package")
 def long_chains(session_stack: Stack, long_fit: Json) -> Json:
     """Return a job of some seconds in thousands of steps, after each of which it can go on."""
-    estimator = {"kind": "contrastive-divergence", "max_iter": 250}
+    estimator = {"kind": "contrastive-divergence", "max_iter": 150}
     return {**long_fit, "estimator": estimator}
 
 
