@@ -9,7 +9,7 @@ from vnce_engine import TruncatedGaussianVNCE
 from vnce_engine.inference.metrics import scaled_interaction
 from vnce_engine.simulate import mask_completely_at_random, sample_truncated_gaussian
 
-NUM_COLUMNS, NUM_ROWS, NUM_TABLES = 6, 500, 40
+NUM_COLUMNS, NUM_ROWS, NUM_TABLES = 6, 500, 48
 
 
 @pytest.mark.slow
