@@ -99,7 +99,8 @@ class ComparisonResult(SplitResult):
     )
     n_pairs: int = Field(ge=1, description="All pairs of variables.")
     agreed: list[ComparedPairRead] = Field(
-        description="Pairs that all models with a network select, the strongest first."
+        description="Pairs that all models select, but for those without partial correlations, the "
+        "strongest first."
     )
     disputed: list[ComparedPairRead] = Field(
         description="Pairs that some select and others do not, the strongest first. The rest "

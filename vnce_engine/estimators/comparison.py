@@ -4,6 +4,7 @@ Each is fitted to the whole table, and without each fold, the same folds for all
 it by their log density in the table's units.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,8 +44,9 @@ class ComparedPair:
 
     @property
     def is_agreed(self) -> bool:
-        """Whether all models select it."""
-        return all(edge.selected for edge in self.edges.values())
+        """Whether all models select it, but for those without partial correlations."""
+        known = (edge for edge in self.edges.values() if not math.isnan(edge.partial_correlation))
+        return all(edge.selected for edge in known)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Comparison:
     models: list[ComparedModel]
     """The best first; those without a density last."""
     agreed: list[ComparedPair]
-    """Pairs that all models select, in the order of the columns."""
+    """Pairs that all models select, but for those without partial correlations, by column."""
     disputed: list[ComparedPair]
     """Pairs that some select and others do not."""
 

@@ -1,6 +1,6 @@
 """Files of a comparison: a line each model, a line each pair, a picture; and those of a part."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -88,6 +88,12 @@ class ComparedNetwork:
         return selected
 
     @property
+    def has_correlation(self) -> NDArray[np.bool_]:
+        """Of which pairs (m,) it can say whether they are edges: none where K is indefinite."""
+        is_known: NDArray[np.bool_] = self.pairs["partial_correlation"].is_valid().to_numpy()
+        return is_known
+
+    @property
     def strength(self) -> FloatArray:
         """The |scaled interaction| of every pair (m,)."""
         strength: FloatArray = np.abs(self.pairs["scaled_interaction"].to_numpy())
@@ -96,6 +102,24 @@ class ComparedNetwork:
     def of_pair(self, place: int) -> dict[str, Any]:
         """Return what it says of one pair, by field."""
         return {field: self.pairs[field][place].as_py() for field in _OF_A_MODEL}
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How many models have each pair as an edge, of those that can say so."""
+
+    num_selected: NDArray[np.int64]
+    """(m,)"""
+    is_unanimous: NDArray[np.bool_]
+    """(m,): whether all of them select the pair, or none."""
+
+    @classmethod
+    def of(cls, networks: Iterable[ComparedNetwork]) -> Self:
+        """Count them."""
+        networks = list(networks)
+        num_selected = np.sum([one.selected for one in networks], axis=0)
+        num_voters = np.sum([one.has_correlation for one in networks], axis=0)
+        return cls(num_selected, (num_selected == 0) | (num_selected == num_voters))
 
 
 def comparison_artefacts(
@@ -139,8 +163,8 @@ def _pairs_csv(networks: dict[str, ComparedNetwork], order: Sequence[int]) -> by
     ordered = [(name, network.pairs.take(order)) for name, network in networks.items()]
     of_models = [pairs[field].to_pylist() for _, pairs in ordered for field in _OF_A_MODEL]
     names = [ordered[0][1][end].to_pylist() for end in ("source", "target")]
-    selected = np.sum([network.selected[order] for network in networks.values()], axis=0)
-    counts = [(int(n), bool(n in (0, len(networks)))) for n in selected]
+    votes = Votes.of(networks.values())
+    counts = [(int(votes.num_selected[k]), bool(votes.is_unanimous[k])) for k in order]
     header = ["source", "target", "n_selected", "all_agree"]
     header += [f"{name} {field}" for name in networks for field in _OF_A_MODEL]
     rows = (

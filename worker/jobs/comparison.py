@@ -32,6 +32,7 @@ from vnce_engine.runtime.reports import FitStep
 from vnce_engine.selection.held_out_gains import standings
 from worker.artefacts.comparison_files import (
     ComparedNetwork,
+    Votes,
     compared_pair,
     comparison_artefacts,
 )
@@ -162,11 +163,12 @@ def put_together(
     }
     models = _models(spec, found, results, pairs.failures)
     networks = {model.name: found[model.name] for model in models if model.name in found}
-    selected = np.sum([network.selected for network in networks.values()], axis=0)
+    votes = Votes.of(networks.values())
     strength = np.mean([network.strength for network in networks.values()], axis=0)
     order = np.argsort(-strength, kind="stable").tolist()
-    agreed = [compared_pair(networks, k) for k in order if selected[k] == len(networks)]
-    disputed = [compared_pair(networks, k) for k in order if 0 < selected[k] < len(networks)]
+    selected = [k for k in order if votes.num_selected[k]]
+    agreed = [compared_pair(networks, k) for k in selected if votes.is_unanimous[k]]
+    disputed = [compared_pair(networks, k) for k in selected if not votes.is_unanimous[k]]
     title = f"{len(models)} models: {label(dataset.name)}"
     return Outcome(
         document=ComparisonResult(

@@ -169,6 +169,21 @@ def test_without_a_density_a_model_is_still_compared_by_its_edges() -> None:
     assert b"no density" in files["figures/comparison.svg"]
 
 
+def test_a_model_without_partial_correlations_has_no_say_in_what_all_select() -> None:
+    ends = [("a", "b"), ("a", "c"), ("b", "c")]
+    indefinite = [Edge(*pair, -0.9, 0.9, None, selected=False, n_pairwise=9) for pair in ends]
+    networks = {
+        "one": network(0.5, 0.0, 0.3, density=[-1.0, -3.0]),
+        "two": network(0.4, 0.0, 0.1, density=[-0.5, -2.0]),
+        "none": ComparedNetwork.of(np.array([NAN, NAN]), indefinite, NAMES),
+    }
+    found, files = put(spec("one", "two", "none"), networks)
+    assert [(pair.source, pair.target) for pair in found.agreed] == [("a", "c")]
+    assert [(pair.source, pair.target) for pair in found.disputed] == [("a", "b")]
+    agree = [line["all_agree"] for line in lines_of(files["pairs.csv"])]
+    assert sorted(agree) == ["false", "true", "true"]
+
+
 def test_a_failed_model_is_named_with_its_cause_and_the_rest_is_compared() -> None:
     networks = {"two": network(0.4, 0.0, 0.1, density=[-0.5, -2.0])}
     failure = PartFailureRead(job_id="job_2", label="one", error=None)
