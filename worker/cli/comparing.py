@@ -20,6 +20,8 @@ _OPTIONS = {
     if option.field.pointer.startswith(("/model/", "/estimator/"))
 }
 _NAME = "name"
+# What identifiers of data sets begin with.
+_IDENTIFIER = "dataset_"
 
 
 def specification(text: str) -> JsonObject:
@@ -89,7 +91,7 @@ def compare(
     body["specifications"] = model
     file = Path(table)
     if not file.is_file():
-        if reading or out is not None:
+        if reading or out is not None or not table.startswith(_IDENTIFIER):
             raise typer.BadParameter(f"no file {table}, and only files are read here")
         body["dataset_id"] = table
         raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))

@@ -143,3 +143,5 @@ def test_a_refusal_names_the_model(
 def test_only_a_file_is_read_or_written_here(vnce: Vnce, tmp_path: Path) -> None:
     done = vnce("compare", "dataset_1", *models("gaussian:vnce"), "--out", tmp_path)
     assert (done.exit_code, "no file dataset_1" in told(done)) == (2, True)
+    done = vnce("compare", "absent.csv", *models("gaussian:vnce"))
+    assert (done.exit_code, "no file absent.csv" in told(done)) == (2, True)
