@@ -13,7 +13,11 @@ from service.jobs.vocabulary import Selection
 
 def network_of(session: Session, job_id: str, use: str, pointer: str = "/job_id") -> JobRecord:
     """Return an estimation that has a network; raise `ProblemError` that says why it has none."""
-    job, _ = access.result_of(session, job_id)
+    try:
+        job, _ = access.result_of(session, job_id)
+    except ProblemError as missing:
+        missing.errors = [ProblemItem(message=missing.detail, pointer=pointer)]
+        raise
     if (kind := access.kind_of(session, job)) != "estimation":
         message = f"The result of {job.id} is of kind `{kind}`; only a network can be {use}."
         raise refused(message, pointer)

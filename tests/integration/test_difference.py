@@ -178,6 +178,9 @@ def test_what_cannot_be_compared_is_refused_by_what_differs(
     ):
         answer = submit(api, **body)
         assert (answer.status_code, message in answer.text) == (status, True), answer.text
+    answer = submit(api, job_id=one, other_job_id="job_0")
+    assert answer.status_code == 404
+    assert [item["pointer"] for item in answer.json()["errors"]] == ["/other_job_id"]
 
 
 def test_a_column_of_three_values_ends_the_job_before_any_fit(

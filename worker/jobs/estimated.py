@@ -73,7 +73,8 @@ def load_estimated(session: Session, job_id: str) -> Estimated:
     try:
         job, result = access.estimation_of(session, job_id)
     except ProblemError as gone:
-        raise JobFailedError(problem_document(gone.code, gone.detail)) from gone
+        message = f"{job_id}, which this job is about, cannot be read. {gone.detail}"
+        raise JobFailedError(problem_document(gone.code, message)) from gone
     spec = spec_of(job.spec)
     assert isinstance(spec, EstimationSpec)  # its result is a network
     edges = session.scalars(select(EdgeRecord).where(EdgeRecord.job_id == job_id)).all()
