@@ -60,6 +60,8 @@ from worker.jobs.versions import versions
 # Of a part: of networks of twenty variables they take about a quarter of a minute.
 _PERMUTATIONS = 5
 _MOST_LISTED = 5
+# From here on not every whole number is one.
+_LARGEST_WHOLE = 2.0**53
 
 FloatArray = NDArray[np.float64]
 
@@ -340,7 +342,9 @@ def _refused(message: str) -> JobFailedError:
 
 def _shortest(value: float) -> str:
     """Return a number with no more digits than it needs."""
-    return np.format_float_positional(value, trim="-")
+    number = float(value)
+    is_whole = number.is_integer() and abs(number) < _LARGEST_WHOLE
+    return str(int(number)) if is_whole else repr(number)
 
 
 def _known(table: FloatArray) -> FloatArray:
