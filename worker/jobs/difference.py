@@ -157,7 +157,8 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
         try:
             refuse_small_group(build_estimator(spec), of_group, names)
         except ValueError as refusal:
-            raise _refused(f"{group}, {counted(len(of_group), 'row')}: {refusal}.") from refusal
+            reason = str(refusal).rstrip(".")
+            raise _refused(f"{group}, {counted(len(of_group), 'row')}: {reason}.") from refusal
     return groups
 
 

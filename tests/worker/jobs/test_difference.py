@@ -219,11 +219,14 @@ def test_a_column_that_does_not_tell_two_groups_is_refused(values: Any, message:
     assert failed.value.problem.code == "incompatible-model"
 
 
-def test_a_group_in_which_a_variable_is_constant_is_refused_by_its_name() -> None:
+def test_a_group_in_which_a_variable_is_constant_or_rare_is_refused_by_its_name() -> None:
     table = grouped([1.0] * 20 + [2.0] * 20)
     table = table.set_column(1, "b", pa.array([3.0] * 20 + [*RNG.uniform(size=20)]))
-    with pytest.raises(JobFailedError, match=r"group = 1, 20 rows: Constant column .*: b"):
+    with pytest.raises(JobFailedError, match=r"group = 1, 20 rows: Constant column .*: b\.$"):
         groups_of(estimated(), table, "group")
+    cells = pa.array([1.0, 2.0, *[None] * 18, *RNG.uniform(size=20)])
+    with pytest.raises(JobFailedError, match=r"20 rows: Fewer than .*set `min_observed`\.$"):
+        groups_of(estimated(), table.set_column(1, "b", cells), "group")
 
 
 def test_groups_without_networks_have_no_difference() -> None:
