@@ -1,13 +1,13 @@
-"""How sure edges of strongly dependent columns are, by the noise that each estimator has.
+"""How sure edges of strongly dependent columns are, by both models' estimators.
 
     python -m benchmarks.dependence [--tables 5] [--rows 250] [--columns 15] [--correlation 0.8]
 
 Chains of normal columns eight standard deviations above zero, neighbours so much correlated, a
 fifth of the cells missing. For each estimator, means over tables: the share of 95 % intervals that
 hold the truth, of edges and of other pairs; edges found present, and false ones; the median
-standard error; CPU seconds of a fit. Both estimators have the same model there, since the bound at
-zero plays no part: what differs is the noise, independent columns or a Gaussian with their
-correlations.
+standard error; CPU seconds of a fit. The bound at zero plays no part there, so that both have the
+same model: what differs is the noise, independent columns or a Gaussian with their correlations,
+and from what the last step takes its errors, the likelihood or the noise.
 """
 
 import argparse
