@@ -66,6 +66,11 @@ class GaussianSample:
         """Draws from q for each missing cell: none."""
         return 0
 
+    @property
+    def chance(self) -> float:
+        """None but in the scores: each data row's has its noise rows'."""
+        return 0.0
+
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
         return self.owner

@@ -30,12 +30,12 @@ from vnce_engine.distributions.information import statistics
 from vnce_engine.distributions.sampling import sample_truncated_gaussian
 from vnce_engine.runtime.progress import Progress
 
-# Rows drawn from the model: so many at least, and for each parameter up to a limit, that chance in
-# their covariance is little; and for each data row up to another, that chance in their mean is.
+# Rows drawn from the model, for their covariance: so many at least, and for each parameter up to a
+# limit, that chance in it is little. And for their mean: for each data row up to another.
 _LEAST_ROWS = 20_000
 _ROWS_A_PARAMETER, _MOST_FOR_PARAMETERS = 20, 50_000
-_ROWS_A_DATA_ROW, _MOST_FOR_DATA_ROWS = 20, 300_000
-# Rows of which draws are in memory at a time.
+_ROWS_A_DATA_ROW, _MOST_FOR_DATA_ROWS = 20, 200_000
+# Of which so many are in memory at a time.
 _PART = 20_000
 # Gibbs sweeps from the start, and between rows of a chain.
 _BURN_IN, _THINNING = 50, 5
@@ -56,6 +56,8 @@ class LikelihoodRows:
         self._observations = observations
         self._generator = generator
         self._progress = progress
+        self.chance = 0.0
+        """Variance of the mean score by the choice of drawn rows, over that by the data rows'."""
 
     @property
     def num_rows(self) -> int:
@@ -74,35 +76,31 @@ class LikelihoodRows:
         sums = []
         for block in self._sample.data:
             complete(block, augmented)
-            sums.append(block.mean_statistics().sum(dim=1))
+            sums.append(block.sum_of_statistics())
         self._data_mean = torch.stack(sums).sum(dim=0) / self.num_rows
         size = len(self._data_mean)
-        wanted = max(
-            _LEAST_ROWS,
-            min(_ROWS_A_PARAMETER * size, _MOST_FOR_PARAMETERS),
-            min(_ROWS_A_DATA_ROW * self.num_rows, _MOST_FOR_DATA_ROWS),
-        )
-        rows = self._rows_of_model(augmented, wanted)
-        masks = self._observations.observed[self._lenders(wanted).to(rows.device)]
-        sum_of_means, sum_of_own = (augmented.new_zeros(size) for _ in range(2))
-        products = augmented.new_zeros(size, size)
-        for drawn, observed in zip(rows.split(_PART), masks.split(_PART), strict=True):
+        for_covariance = max(_LEAST_ROWS, min(_ROWS_A_PARAMETER * size, _MOST_FOR_PARAMETERS))
+        num_drawn = max(for_covariance, min(_ROWS_A_DATA_ROW * self.num_rows, _MOST_FOR_DATA_ROWS))
+        masks = self._observations.observed[self._lenders(num_drawn).to(augmented.device)]
+        sum_of_means = augmented.new_zeros(size)
+        moments = _Moments(size, augmented)
+        for observed in masks.split(_PART):
+            drawn = self._rows_of_model(augmented, len(observed))
             for block in self._blocks(drawn, observed):
-                self._progress.spend(size * block.num_rows * size)
+                self._progress.spend(block.work * len(augmented))
                 complete(block, augmented)
-                own = statistics(pad(drawn[block.owner.long()], (0, 1), value=1.0).mT)
-                means = block.mean_statistics()
-                sum_of_means += means.sum(dim=1)
-                sum_of_own += own.sum(dim=1)
-                products.addmm_(means, own.mT)
-        self._model_mean = sum_of_means / wanted
-        covariance = products / wanted - torch.outer(self._model_mean, sum_of_own / wanted)
-        # The mean inverse of a covariance of so many rows is too large by its reciprocal.
-        shrinkage = wanted / (wanted - size - 1)
-        self._information = 0.5 * shrinkage * (covariance + covariance.mT)
+                if moments.num_rows < for_covariance:
+                    own = statistics(pad(drawn[block.owner.long()], (0, 1), value=1.0).mT)
+                    means = block.mean_statistics()
+                    moments.add(means, own)
+                    sum_of_means += means.sum(dim=1)
+                else:
+                    sum_of_means += block.sum_of_statistics()
+        self._model_mean = sum_of_means / num_drawn
+        self._information = moments.covariance()
         # c is no parameter of a likelihood: its slope is 0, and it is not moved.
         self._information[-1, -1] = 1.0
-        self._spread = math.sqrt(1 + self.num_rows / wanted)
+        self.chance = self.num_rows / num_drawn
 
     def information(self, augmented: Tensor) -> Tensor:
         """Return the negative Hessian (p, p), expected over rows with these missing cells."""
@@ -117,7 +115,7 @@ class LikelihoodRows:
         total = augmented.new_empty(int(is_kept.sum()), len(self._data_mean))
         for block in self._sample.data_part(is_kept).data:
             total[position[block.owner.long()]] = block.mean_statistics().mT
-        deviation = (total - self._data_mean) * self._spread
+        deviation = (total - self._data_mean) * math.sqrt(1 + self.chance)
         return deviation + (self._data_mean - self._model_mean)
 
     def _rows_of_model(self, augmented: Tensor, num_rows: int) -> Tensor:
@@ -144,3 +142,25 @@ class LikelihoodRows:
         part = Observations(torch.where(observed, rows, 0.0), observed)
         order = torch.arange(len(rows), device=rows.device)
         return data_blocks(part, order, None, self._sample.num_draws, self._generator)
+
+
+class _Moments:
+    """What the covariance of rows' means of t with their own t is made of."""
+
+    def __init__(self, size: int, like: Tensor) -> None:
+        self.num_rows = 0
+        self._means, self._own = (like.new_zeros(size) for _ in range(2))
+        self._products = like.new_zeros(size, size)
+
+    def add(self, means: Tensor, own: Tensor) -> None:
+        """Take in both (p, b) of some rows."""
+        self.num_rows += means.shape[1]
+        self._means += means.sum(dim=1)
+        self._own += own.sum(dim=1)
+        self._products.addmm_(means, own.mT)
+
+    def covariance(self) -> Tensor:
+        """Return it, symmetric, by as much larger as the mean inverse would be too large."""
+        n, size = self.num_rows, len(self._means)
+        covariance = self._products / n - torch.outer(self._means / n, self._own / n)
+        return 0.5 * n / (n - size - 1) * (covariance + covariance.mT)

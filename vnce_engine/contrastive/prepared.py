@@ -27,6 +27,13 @@ class ScoredRows(Protocol):
     def num_rows(self) -> int:
         """The number of data rows, n."""
 
+    @property
+    def chance(self) -> float:
+        """Variance of the mean score by what else was drawn, over that by the rows', 0 of noise.
+
+        Noise rows belong to data rows, and their chance is in the spread of scores already.
+        """
+
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
 

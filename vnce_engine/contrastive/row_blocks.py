@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.objective import DATA, NOISE
-from vnce_engine.distributions.information import statistics
+from vnce_engine.distributions.information import statistics, to_slope
 from vnce_engine.optim.symmetric_products import quadratics
 from vnce_engine.runtime.arena import Arena
 
@@ -178,6 +178,11 @@ class Block:
         if self.num_draws == 1:
             return of_draws
         return (of_draws.view(len(of_draws), self.num_draws, -1) * self.draw_weight).sum(dim=1)
+
+    def sum_of_statistics(self) -> Tensor:
+        """Return (p,): the sum over rows of `mean_statistics`, without those of each row."""
+        weighted = self.flat_draws * self.draw_weight.flatten()
+        return to_slope(-0.5 * (weighted @ self.flat_draws.mT))
 
     def log_ratios(self, augmented: Tensor) -> Tensor:
         """Return log phi - log q - log noise (k, b) of the draws under `augmented`."""

@@ -98,6 +98,11 @@ class ContrastiveSample:
         sums = [block.flat_draws @ block.draw_weight.flatten() for block in self.data]
         return torch.stack(sums).sum(dim=0) / self.num_rows
 
+    @property
+    def chance(self) -> float:
+        """None but in the scores: each data row's has its noise rows'."""
+        return 0.0
+
     def data_rows(self) -> Tensor:
         """Return int64 (n,): which rows of the table these are."""
         return torch.cat([block.owner for block in self.data]).long()

@@ -22,7 +22,7 @@ from vnce_engine.data.columns import (
 from vnce_engine.data.observations import MIN_ROWS, Observations
 from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.data.tables import as_numbers
-from vnce_engine.estimators.choices import OPEN, Choices
+from vnce_engine.estimators.choices import OPEN, Choices, linear_term
 from vnce_engine.estimators.column_transforms import (
     ColumnTransforms,
     TransformName,
@@ -129,7 +129,7 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
         """Return what the fit has chosen, or was told to take."""
         check_is_fitted(self)
         return Choices(
-            linear=self.linear_choice_,
+            linear=linear_term(self.linear_choice_, [one.code for one in self.warnings_]),
             penalty=self.penalty_,
             penalty_kind=None if self.penalty_kind_ is None else str(self.penalty_kind_),
             relaxation=self.penalty_relaxation_,

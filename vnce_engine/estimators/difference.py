@@ -214,10 +214,10 @@ def _refuse_incomparable(
 ) -> None:
     if _is_positive_only(first) != _is_positive_only(second):
         raise ValueError(f"the models differ: {type(first).__name__} and {type(second).__name__}")
-    if first.linear_choice_ != second.linear_choice_:
+    terms = first.choices().linear, second.choices().linear
+    if terms[0] != terms[1]:
         raise ValueError(
-            "the linear terms differ: "
-            f"{first.linear_choice_!r} and {second.linear_choice_!r}; set `linear` for both"
+            f"the linear terms differ: {terms[0]!r} and {terms[1]!r}; set `linear` for both"
         )
     if _transforms(first, range(len(order))) != _transforms(second, order):
         raise ValueError(

@@ -96,10 +96,10 @@ class UnpenalisedStep:
 
     @property
     def distance(self) -> float:
-        """How far the rows are from the estimate, n gᵀ J⁻¹ g."""
-        return self.rows.num_rows * float(
-            (self.mean * _solved(self.mean, self.free, self.factor)).sum()
-        )
+        """How far the rows are from the estimate, n gᵀ J⁻¹ g, less what drawn rows' chance adds."""
+        solved = _solved(self.mean, self.free, self.factor)
+        by_chance = self.rows.chance * self.expected_distance
+        return self.rows.num_rows * float((self.mean * solved).sum()) - by_chance
 
     @property
     def expected_distance(self) -> float:
@@ -108,7 +108,7 @@ class UnpenalisedStep:
         for scores in _scores(self.rows, self.augmented):
             deviations = scores - self.mean
             total += float((deviations * _solved(deviations, self.free, self.factor)).sum())
-        return total / self.rows.num_rows
+        return total / self.rows.num_rows / (1 + self.rows.chance)
 
     def p_value(self, is_tested: Tensor) -> float:
         """Return the p-value of Wald's test that some entries of A, bool of its shape, are zero."""

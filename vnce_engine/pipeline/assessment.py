@@ -1,6 +1,7 @@
 """How sure the edges of a converged fit are: which step without the penalty says so."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +23,8 @@ _CYCLES = 20
 _MANY_ROWS = 10
 # The level at which a linear term that was left out is found all the same.
 _LEVEL = 0.05
+# Rows a parameter without which the test finds one too often.
+_ROWS_OF_THE_TEST = 5
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,12 @@ def assess(
         return Assessment.missing(f"the model has more than {MOST_PARAMETERS} parameters")
     rows = problem.scored_rows(sample, progress)
     try:
-        step = first = UnpenalisedStep.of(rows, augmented, setting.constraints().estimated())
-        p_value = None
-        if first is not None and tests_linear and not setting.has_linear:
-            setting = replace(setting, has_linear=True)
-            step = first.with_estimated(setting.constraints().estimated())
-            p_value = None if step is None else step.p_value(_linear(augmented))
-            if p_value is None or p_value > _LEVEL:
-                setting, step, p_value = replace(setting, has_linear=False), first, None
+        first = step = UnpenalisedStep.of(rows, augmented, setting.constraints().estimated())
+        found = None
+        if step is not None and tests_linear and _ROWS_OF_THE_TEST * parameters <= problem.num_rows:
+            found = _found_linear(replace(setting, has_linear=True), step)
+        if found is not None:
+            setting, step = replace(setting, has_linear=True), found.step
         if step is not None and parameters < problem.num_rows:
             step = _nearer(setting, sample, step, strength, progress)
     except SamplingWarning:
@@ -82,7 +83,23 @@ def assess(
     if step is None:
         reason = "the rows are too few, or too much alike, for as many parameters"
         return Assessment(None, reason, first)
-    return Assessment(step.uncertainty(), None, first, p_value)
+    return Assessment(step.uncertainty(), None, first, None if found is None else found.p_value)
+
+
+class _FoundLinear(NamedTuple):
+    """A step that estimates h, too, and the p-value of its being zero."""
+
+    step: UnpenalisedStep
+    p_value: float
+
+
+def _found_linear(
+    with_linear: Setting[RowSampleT], without: UnpenalisedStep
+) -> _FoundLinear | None:
+    """Return the step with a linear term if a test finds one; from the same draws."""
+    step = without.with_estimated(with_linear.constraints().estimated())
+    p_value = 1.0 if step is None else step.p_value(_linear(without.augmented))
+    return None if step is None or p_value > _LEVEL else _FoundLinear(step, p_value)
 
 
 def _nearer(
@@ -100,10 +117,12 @@ def _nearer(
     poor; and under strong dependence NCE's are, so that the nearest estimate found is taken.
     """
     constraints, num_rows = setting.constraints(), setting.problem.num_rows
-    few = min(1.0, _MANY_ROWS * num_parameters(setting.problem.num_columns) / num_rows)
+    many = num_rows / (_MANY_ROWS * num_parameters(setting.problem.num_columns))
+    # Chance in drawn rows hides what is nearer than it reaches.
+    share = max(min(1.0, 1 / many), step.rows.chance)
     fit = setting.cycles(step.augmented, progress)
-    for weaker in [None] if strength is None else [share * strength for share in _SHARES]:
-        if step.distance <= few * step.expected_distance:
+    for weaker in [None] if strength is None else [part * strength for part in _SHARES]:
+        if step.distance <= share * step.expected_distance:
             break
         penalty = setting.penalty(weaker, num_rows)
         fit.run(sample, penalty, constraints, _TOLERANCE, _CYCLES)

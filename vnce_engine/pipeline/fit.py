@@ -61,7 +61,7 @@ _CHOOSING_ROWS = 6_000
 _LINEAR_SHARE = 0.2
 _PENALTY_SHARE = 0.7
 # And the share of the estimate without how sure it is.
-_ESTIMATE_SHARE = 0.97
+_ESTIMATE_SHARE = 0.8
 
 MESSAGES = {
     **reports.MESSAGES,
@@ -233,7 +233,7 @@ class _Run(Generic[RowSampleT]):
             self._cycles.augmented,
             self._strength,
             self._progress,
-            tests_linear=self._options.linear == AUTO,
+            tests_linear=self._options.linear == AUTO and not self._setting.has_linear,
         )
         step = self._assessment.step
         if step is not None:

@@ -16,7 +16,7 @@ from service.jobs.specs import spec_of
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.edges import Edge
 from service.results.schemas import EstimationResult
-from vnce_engine.estimators.choices import Choices
+from vnce_engine.estimators.choices import Choices, linear_term
 from vnce_engine.inference.resamples import Network
 from worker.jobs.failures import JobFailedError
 
@@ -56,7 +56,9 @@ class Estimated:
         kind = None if penalty is None else penalty.fitted_kind
         scale = self.result.transform
         return Choices(
-            linear=self.result.linear.choice.value,
+            linear=linear_term(
+                self.result.linear.choice.value, [one.code for one in self.result.warnings]
+            ),
             penalty=None if penalty is None else penalty.strength,
             penalty_kind=None if kind is None else kind.value,
             relaxation=None if penalty is None else penalty.relaxation,

@@ -34,9 +34,11 @@ def test_a_difference_is_judged_by_both_standard_errors() -> None:
 
 
 def test_intervals_end_where_differences_of_correlations_do() -> None:
-    sure = NetworkPair(np.array([[1.0], [-1.0]]), np.full((2, 1), 3.0))
-    found = compare_pairs(sure, [], 2, 0)
-    assert (found.lower[0], found.upper[0]) == (pytest.approx(2 - norm.isf(0.025) * 18**0.5), 2.0)
+    """A difference of 2, the largest there is, with standard errors of .5 and of 3."""
+    for error, lower in ((0.5, 2 - norm.isf(0.025) * 0.5**0.5), (3.0, -2.0)):
+        pair = NetworkPair(np.array([[1.0], [-1.0]]), np.full((2, 1), error))
+        found = compare_pairs(pair, [], 2, 0)
+        assert (found.lower[0], found.upper[0]) == (pytest.approx(lower), 2.0)
 
 
 def test_p_values_count_the_permutations_that_differ_as_much_and_the_table_itself() -> None:

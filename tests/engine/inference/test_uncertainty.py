@@ -145,21 +145,26 @@ def test_of_a_complete_table_they_are_about_those_of_maximum_likelihood(
 
     Against fifty noise rows a data row, which leaves NCE a variance of 1.1 times as much at most.
     What the penalties take from the interactions, the step brings back: by itself that of the weak
-    one, from a fit without a penalty that of the strong one, which halves them.
+    one, from fits with weaker penalties that of the strong one, which halves them. Rows drawn for
+    the truncated model's step, twenty a data row, leave it .22 standard errors from there, and the
+    mean of four .11.
     """
     num_rows = 2_000
     X = normal_table(num_rows)
-    model = estimator(penalty=penalty, penalty_kind="ridge", noise_ratio=50, random_state=1).fit(X)
+    options: dict[str, Any] = {"penalty": penalty, "penalty_kind": "ridge", "noise_ratio": 50}
+    seeds = range(4) if estimator is TruncatedGaussianVNCE else [1]
+    models = [estimator(**options, random_state=seed).fit(X) for seed in seeds]
     inverse = np.linalg.inv(np.cov(X.T))
     scale = np.sqrt(np.diag(inverse))
     of_sample = -inverse / np.outer(scale, scale)
     off = ~np.eye(NUM_COLUMNS, dtype=bool)
     expected = (1 - of_sample**2) / math.sqrt(num_rows)
-    shrunk = np.abs(model.partial_correlation_ - of_sample)[off].max()
-    left = np.abs(debiased(model, "debiased") - of_sample)[off].max()
+    shrunk = np.abs(models[0].partial_correlation_ - of_sample)[off].max()
+    found = np.mean([debiased(model, "debiased") for model in models], axis=0)
+    left = np.abs(found - of_sample)[off].max()
     assert left < 0.5 * expected[off].min()
     assert left < 0.2 * shrunk
-    ratio = debiased(model, "standard_error")[off] / expected[off]
+    ratio = debiased(models[0], "standard_error")[off] / expected[off]
     assert (np.abs(ratio - 1) < 0.1).all()
 
 

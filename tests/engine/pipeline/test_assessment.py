@@ -25,8 +25,11 @@ def test_a_linear_term_that_held_out_rows_leave_out_is_found_and_allowed_for() -
     chosen = TruncatedGaussianVNCE().fit(X)
     assert chosen.linear_choice_ == "zero"
     assert [warning.code for warning in chosen.warnings_] == ["linear-term-found"]
+    # So have fits by its choices, of resamples and groups.
+    assert chosen.choices().linear == "free"
     without, free = (TruncatedGaussianVNCE(linear=linear).fit(X) for linear in ("zero", "free"))
     assert not without.warnings_
+    assert without.choices().linear == "zero"
     np.testing.assert_array_equal(without.precision_, chosen.precision_)
     # Without the penalty's bias the estimates are nearly those of a fit with the term.
     off = {}
