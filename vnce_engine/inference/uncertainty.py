@@ -39,6 +39,8 @@ from vnce_engine.inference.result import Uncertainty
 
 # Entries of theta up to which J is made as a matrix: 108 columns, 290 MB.
 MOST_PARAMETERS = 6_000
+# Of K_ii at the start, what a step leaves of it at least: a step may end below zero.
+_LEAST_SHARE = 0.1
 # Numbers in the scores of as many rows as are handled at a time.
 _CHUNK = 2**22
 
@@ -92,7 +94,8 @@ class UnpenalisedStep:
         sums = [scores.sum(dim=1, keepdim=True) for scores in _scores(rows, augmented)]
         mean = torch.stack(sums).sum(dim=0) / rows.num_rows
         change = to_matrix(_solved(mean, free, factor).squeeze(1), size)
-        return cls(rows, augmented, free, factor, mean, change, _Pairs.of(augmented + change))
+        pairs = _Pairs.of(augmented + change, _LEAST_SHARE * augmented.diagonal()[:-1])
+        return cls(rows, augmented, free, factor, mean, change, pairs)
 
     @property
     def distance(self) -> float:
@@ -172,13 +175,14 @@ class _Pairs(NamedTuple):
     """(m,)"""
 
     @classmethod
-    def of(cls, augmented: Tensor) -> "_Pairs":
+    def of(cls, augmented: Tensor, least: Tensor) -> "_Pairs":
+        """Return those of A (d + 1, d + 1), each K_ii at `least` (d,), positive, or above."""
         line, column = upper_triangle(len(augmented), augmented.device)
         of_column = column < len(augmented) - 1
         of_pair = ((line < column) & of_column).nonzero().flatten()
         of_diagonal = ((line == column) & of_column).nonzero().flatten()
         i, j = line[of_pair], column[of_pair]
-        scale = augmented.diagonal()[:-1].rsqrt()
+        scale = torch.maximum(augmented.diagonal()[:-1], least).rsqrt()
         return cls(i, j, of_pair, of_diagonal, scale, -augmented[i, j] * scale[i] * scale[j])
 
     def change(self, theta: Tensor) -> Tensor:

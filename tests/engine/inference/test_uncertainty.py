@@ -73,12 +73,28 @@ def test_changes_of_partial_correlations_are_their_derivatives() -> None:
     rng = np.random.default_rng(2)
     square = torch.from_numpy(rng.normal(size=(5, 5)))
     augmented = square @ square.mT + torch.eye(5, dtype=torch.float64)
-    pairs = _Pairs.of(augmented)
+    least = torch.full((4,), 1e-3, dtype=torch.float64)
+    pairs = _Pairs.of(augmented, least)
     direction = torch.from_numpy(rng.normal(size=(15, 1)))
     step = 1e-6
-    moved = [_Pairs.of(augmented + to_matrix(s * direction[:, 0], 5)) for s in (step, -step)]
+    moved = [_Pairs.of(augmented + to_matrix(s * direction[:, 0], 5), least) for s in (step, -step)]
     numerical = (moved[0].correlation - moved[1].correlation) / (2 * step)
     torch.testing.assert_close(pairs.change(direction)[:, 0], numerical, rtol=1e-7, atol=1e-8)
+
+
+def test_a_column_whose_variance_a_step_leaves_without_bound_has_correlations_all_the_same() -> (
+    None
+):
+    """Of K_22 below zero they go by the least that it may be, and the ratio to K_12 is kept."""
+    augmented = torch.diag(torch.tensor([4.0, 1.0, -0.5, 0.0], dtype=torch.float64))
+    augmented[0, 1] = augmented[1, 0] = -1.0
+    augmented[1, 2] = augmented[2, 1] = 0.2
+    pairs = _Pairs.of(augmented, torch.full((3,), 0.25, dtype=torch.float64))
+    expected = torch.tensor([0.5, 0.0, -0.4], dtype=torch.float64)
+    torch.testing.assert_close(pairs.correlation, expected)
+    change = torch.zeros(10, 1, dtype=torch.float64)
+    change[5] = 0.1  # K_12
+    assert float(pairs.change_from_zero(change)[2, 0]) == pytest.approx(-0.4 * 0.1 / 0.2)
 
 
 @pytest.mark.parametrize("has_linear", [True, False])
