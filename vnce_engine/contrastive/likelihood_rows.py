@@ -15,6 +15,7 @@ columns is then told from the data by a few rows alone.
 
 import math
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -82,20 +83,14 @@ class LikelihoodRows:
         for_covariance = max(_LEAST_ROWS, min(_ROWS_A_PARAMETER * size, _MOST_FOR_PARAMETERS))
         num_drawn = max(for_covariance, min(_ROWS_A_DATA_ROW * self.num_rows, _MOST_FOR_DATA_ROWS))
         masks = self._observations.observed[self._lenders(num_drawn).to(augmented.device)]
-        sum_of_means = augmented.new_zeros(size)
         moments = _Moments(size, augmented)
-        for observed in masks.split(_PART):
-            drawn = self._rows_of_model(augmented, len(observed))
-            for block in self._blocks(drawn, observed):
-                self._progress.spend(block.work * len(augmented))
-                complete(block, augmented)
-                if moments.num_rows < for_covariance:
-                    own = statistics(pad(drawn[block.owner.long()], (0, 1), value=1.0).mT)
-                    means = block.mean_statistics()
-                    moments.add(means, own)
-                    sum_of_means += means.sum(dim=1)
-                else:
-                    sum_of_means += block.sum_of_statistics()
+        # Whole parts, as blocks are in the order of how many cells are missing.
+        for block, drawn in self._completed(masks[:for_covariance], augmented):
+            own = statistics(pad(drawn[block.owner.long()], (0, 1), value=1.0).mT)
+            moments.add(block.mean_statistics(), own)
+        sum_of_means = moments.sum_of_means
+        for block, _ in self._completed(masks[for_covariance:], augmented):
+            sum_of_means = sum_of_means + block.sum_of_statistics()
         self._model_mean = sum_of_means / num_drawn
         self._information = moments.covariance()
         # c is no parameter of a likelihood: its slope is 0, and it is not moved.
@@ -138,29 +133,36 @@ class LikelihoodRows:
         orders = [torch.randperm(self.num_rows, generator=self._generator) for _ in range(rounds)]
         return torch.cat(orders)[:num_rows]
 
-    def _blocks(self, rows: Tensor, observed: Tensor) -> list[Block]:
-        part = Observations(torch.where(observed, rows, 0.0), observed)
-        order = torch.arange(len(rows), device=rows.device)
-        return data_blocks(part, order, None, self._sample.num_draws, self._generator)
+    def _completed(self, observed: Tensor, augmented: Tensor) -> Iterator[tuple[Block, Tensor]]:
+        """Yield blocks of rows of the model, bool `observed` (r, d), and the rows they are of."""
+        for part in observed.split(_PART) if len(observed) else ():
+            rows = self._rows_of_model(augmented, len(part))
+            values = Observations(torch.where(part, rows, 0.0), part)
+            order = torch.arange(len(rows), device=rows.device)
+            draws = self._sample.num_draws
+            for block in data_blocks(values, order, None, draws, self._generator):
+                self._progress.spend(block.work * len(augmented))
+                complete(block, augmented)
+                yield block, rows
 
 
 class _Moments:
     """What the covariance of rows' means of t with their own t is made of."""
 
     def __init__(self, size: int, like: Tensor) -> None:
-        self.num_rows = 0
-        self._means, self._own = (like.new_zeros(size) for _ in range(2))
+        self._num_rows = 0
+        self.sum_of_means, self._sum_of_own = (like.new_zeros(size) for _ in range(2))
         self._products = like.new_zeros(size, size)
 
     def add(self, means: Tensor, own: Tensor) -> None:
         """Take in both (p, b) of some rows."""
-        self.num_rows += means.shape[1]
-        self._means += means.sum(dim=1)
-        self._own += own.sum(dim=1)
+        self._num_rows += means.shape[1]
+        self.sum_of_means += means.sum(dim=1)
+        self._sum_of_own += own.sum(dim=1)
         self._products.addmm_(means, own.mT)
 
     def covariance(self) -> Tensor:
         """Return it, symmetric, by as much larger as the mean inverse would be too large."""
-        n, size = self.num_rows, len(self._means)
-        covariance = self._products / n - torch.outer(self._means / n, self._own / n)
+        n, size = self._num_rows, len(self._products)
+        covariance = self._products / n - torch.outer(self.sum_of_means / n, self._sum_of_own / n)
         return 0.5 * n / (n - size - 1) * (covariance + covariance.mT)
