@@ -60,6 +60,11 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> ArrayLike:  # Any: a table of s
     return taken
 
 
+def known_rows(table: FloatArray) -> FloatArray:
+    """Return the rows of a table (n, d) with something observed."""
+    return table[~np.isnan(table).all(axis=1)]
+
+
 def _is_frame(X: object) -> bool:
     """Return whether X has types of its own for its columns, as frames of pandas have."""
     return hasattr(X, "dtypes") and hasattr(X.dtypes, "__array__") and hasattr(X, "iloc")

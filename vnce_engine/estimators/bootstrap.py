@@ -16,13 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from vnce_engine.data.observations import Observations
+from vnce_engine.data.tables import known_rows
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.choices import Choices
-from vnce_engine.estimators.seeds import RandomState, seed_of
+from vnce_engine.estimators.refits import refusal_of_fit
+from vnce_engine.estimators.seeds import RandomState, numbered_generator, seed_of
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, summarise
-from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
+from vnce_engine.runtime.progress import OnStep, within
 from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
@@ -71,25 +73,20 @@ def fit_resamples(
     the same, `Checkpoint.load(step.checkpoint.dump())`, it goes on from there.
     """
     held = estimator.with_choices(choices)
-    known = table[~np.isnan(table).all(axis=1)]
+    known = known_rows(table)
     checkpoint = checkpoint or Checkpoint()
     made_of = (type(held).__name__, held.get_params(), choices, tuple(numbers))
     checkpoint.begin_fit(Observations.from_array(known).name_of_fit(made_of, seed))
     accepted = [FitStatus.CONVERGED, *([] if choices.converged else [FitStatus.MAX_ITERATIONS])]
 
     def outcome(position: int, number: int) -> Tensor | str:
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        rng = numbered_generator(seed, number)
         rows = rng.integers(len(known), size=len(known))
         held.set_params(random_state=int(rng.integers(2**63 - 1)))
         report = within(on_step, position, len(numbers), f"resample {number + 1}")
-        try:
-            held.fit(known[rows], on_step=report, checkpoint=checkpoint)
-        except UnusableCheckpointError:
-            raise
-        except ValueError as refusal:  # such as: a column with too few observed cells
+        refusal = refusal_of_fit(held, known[rows], report, checkpoint)
+        if refusal is not None:
             return f"refused: {refusal}"
-        if held.status_ is FitStatus.CANCELLED:
-            raise FitCancelledError
         return _pairs(held) if held.status_ in accepted else str(held.status_)
 
     outcomes = [

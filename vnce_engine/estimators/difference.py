@@ -17,14 +17,15 @@ from torch import Tensor
 
 from vnce_engine.data.columns import refuse_rare_columns, refuse_unusable_columns
 from vnce_engine.data.observations import MIN_ROWS, Observations
+from vnce_engine.data.tables import known_rows
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.estimators.seeds import RandomState, seed_of
+from vnce_engine.estimators.refits import refusal_of_fit
+from vnce_engine.estimators.seeds import RandomState, numbered_generator, seed_of
 from vnce_engine.inference.differences import Difference, NetworkPair, compare_pairs, of_pairs
 from vnce_engine.inference.resamples import Failure
-from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
+from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.checks import check_count, listed, shown
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
-from vnce_engine.runtime.reports import FitStatus
+from vnce_engine.runtime.progress import OnStep, within
 
 FloatArray = NDArray[np.float64]
 
@@ -61,7 +62,7 @@ def difference(
     if n_permutations:
         if tables is None:
             raise ValueError("`n_permutations` needs `tables`, the two that were fitted")
-        rows = _known(first.read(tables[0])), _known(second.read(tables[1])[:, order])
+        rows = known_rows(first.read(tables[0])), known_rows(second.read(tables[1])[:, order])
         fits = held(first, first.column_transform_), held(second, first.column_transform_)
         numbers = range(1, n_permutations + 1)
         permuted = fit_permutations(fits, rows, numbers, seed_of(random_state), on_step)
@@ -91,7 +92,7 @@ def group_difference(
     check_count("n_permutations", n_permutations, least=0, most=MOST_PERMUTATIONS)
     table = estimator.read(X)
     first, second = (table[rows] for rows in _groups(groups, len(table)))
-    tables = _known(first), _known(second)
+    tables = known_rows(first), known_rows(second)
     names = estimator.get_feature_names_out()
     for rows in tables:
         refuse_small_group(estimator, rows, names)
@@ -137,20 +138,15 @@ def fit_permutations(
     checkpoint.begin_fit(name)
 
     def fit_side(position: int, number: int, side: int) -> Tensor | str:
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        rng = numbered_generator(seed, number)
         fit = fits[side].set_params(random_state=int(rng.integers(2**63 - 1)))
         rows = rng.permutation(len(pooled)) if number else np.arange(len(pooled))
         of_side = np.split(pooled[rows], [len(tables[0])])[side]
         stage = f"permutation {number}" if number else "groups"
         report = within(on_step, 2 * position + side, 2 * len(numbers), stage)
-        try:
-            fit.fit(of_side, on_step=report, checkpoint=checkpoint)
-        except UnusableCheckpointError:
-            raise
-        except ValueError as refusal:  # such as: a column with too few observed cells
+        refusal = refusal_of_fit(fit, of_side, report, checkpoint)
+        if refusal is not None:
             return f"refused: {refusal}"
-        if fit.status_ is FitStatus.CANCELLED:
-            raise FitCancelledError
         if fit.no_uncertainty_ is not None:
             return str(fit.no_uncertainty_)
         return torch.from_numpy(_estimates(fit, range(pooled.shape[1])))
@@ -255,8 +251,3 @@ def _groups(groups: ArrayLike, num_rows: int) -> tuple[NDArray[np.intp], NDArray
         )
     rows = np.flatnonzero(known)
     return rows[labels == found[0]], rows[labels == found[1]]
-
-
-def _known(table: FloatArray) -> FloatArray:
-    """Return the rows with something observed."""
-    return table[~np.isnan(table).all(axis=1)]

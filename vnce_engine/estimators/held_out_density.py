@@ -15,8 +15,9 @@ from torch import Tensor
 from vnce_engine.data.table_transform import least_positive
 from vnce_engine.data.tables import take_rows
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
-from vnce_engine.runtime.progress import FitCancelledError, OnStep, within
+from vnce_engine.estimators.refits import refusal_of_fit
+from vnce_engine.runtime.checkpoint import Checkpoint
+from vnce_engine.runtime.progress import OnStep, within
 from vnce_engine.runtime.reports import FitStatus
 
 FloatArray = NDArray[np.float64]
@@ -66,17 +67,11 @@ def held_out_density(
         fitted: NetworkEstimator = clone(estimator)
         others = take_rows(X, np.setdiff1d(known, fold))
         report = within(on_step, position + 1, n_folds + 1, _stage(position, n_folds))
-        try:
-            fitted.fit(others, on_step=report, checkpoint=checkpoint)
-        except UnusableCheckpointError:
-            raise
-        except ValueError as refusal:  # such as: a column with too few observed cells
+        refusal = refusal_of_fit(fitted, others, report, checkpoint)
+        if refusal is not None:
             return f"the fit is refused: {refusal}"
-        match fitted.status_:
-            case FitStatus.CANCELLED:
-                raise FitCancelledError
-            case FitStatus.NON_FINITE:
-                return "the objective is not finite"
+        if fitted.status_ is FitStatus.NON_FINITE:
+            return "the objective is not finite"
         if not fitted.diagnostics_.is_positive_definite:
             return "K is not positive definite, so that it may have no density"
         found = np.stack(fitted.log_densities(table[fold], least))

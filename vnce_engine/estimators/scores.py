@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vnce_engine.comparators.gaussian_em import observed_log_likelihoods
 from vnce_engine.data.observations import Observations
+from vnce_engine.data.tables import known_rows
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.imputation import missing_cells
@@ -44,7 +45,7 @@ def likelihood_score(mean: Tensor, precision: Tensor, Y: NDArray[np.float64]) ->
     In nats a row, of N(mean, precision⁻¹), its missing cells integrated out exactly; rows with
     nothing observed are left out. NaN where nothing is observed.
     """
-    rows = Y[~np.isnan(Y).all(axis=1)]
+    rows = known_rows(Y)
     return float(observed_log_likelihoods(rows, mean, precision).mean()) if len(rows) else np.nan
 
 

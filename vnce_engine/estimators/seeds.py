@@ -25,3 +25,8 @@ def seed_of(random_state: RandomState) -> int:
             # Hashed, so that neighbouring seeds give unrelated streams.
             words = np.random.SeedSequence(int(random_state)).generate_state(1, np.uint64)
             return int(words[0] >> 1)
+
+
+def numbered_generator(seed: int, number: int) -> np.random.Generator:
+    """Return the generator of a numbered part, independent of all other numbers' and seeds'."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vnce_engine.estimators.seeds import numbered_generator
 from vnce_engine.estimators.truncated_gaussian import TruncatedGaussianVNCE
 from vnce_engine.experiments.experiment import (
     Clock,
@@ -21,7 +22,6 @@ from vnce_engine.experiments.experiment import (
     Scalar,
     SummaryTable,
     check_known,
-    part_generator,
 )
 from vnce_engine.inference.metrics import scaled_interaction
 from vnce_engine.inference.result import Edge, Verdict
@@ -186,7 +186,7 @@ class Coverage:
     ) -> dict[str, Scalar]:
         graph, linear, n, fraction = cell
         truth, X = simulate(
-            graph, linear, n, fraction, self.num_columns, part_generator(self.seed, table)
+            graph, linear, n, fraction, self.num_columns, numbered_generator(self.seed, table)
         )
         started = None if self.clock is None else self.clock()
         model = TruncatedGaussianVNCE(random_state=table)

@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from vnce_engine.runtime.checks import shown
 from vnce_engine.runtime.progress import OnStep
 
@@ -60,11 +58,6 @@ class Experiment(Protocol):
 
     def summarise(self, rows: Sequence[Row]) -> tuple[SummaryTable, ...]:
         """Return what the rows show; those of failed parts may be absent."""
-
-
-def part_generator(seed: int, index: int) -> np.random.Generator:
-    """Return the generator of a part, independent of those of all other parts and seeds."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
 
 
 def check_known(option: str, names: Sequence[str], known: Collection[str]) -> None:

@@ -11,7 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
+from vnce_engine.estimators.seeds import numbered_generator
+from vnce_engine.experiments.experiment import Part, Row, SummaryTable
 from vnce_engine.experiments.mixture import em, objectives
 from vnce_engine.experiments.mixture.data import MixtureData, draw_normalised
 from vnce_engine.experiments.mixture.model import log_joint
@@ -67,7 +68,7 @@ class MixtureEm:
 
     def run(self, index: int, on_step: OnStep | None = None) -> tuple[Row, ...]:
         """Return tables `steps` (theta and both objectives after each), `curves` and `maxima`."""
-        seed = int(part_generator(self.seed, index).integers(2**63 - 1))
+        seed = int(numbered_generator(self.seed, index).integers(2**63 - 1))
         truth = torch.tensor([self.truth], dtype=torch.float64)
         generator = torch.Generator().manual_seed(seed)
         data = draw_normalised(truth, self.num_rows, self.num_rows, generator)

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable, part_generator
+from vnce_engine.estimators.seeds import numbered_generator
+from vnce_engine.experiments.experiment import Part, Row, Scalar, SummaryTable
 from vnce_engine.experiments.mixture.data import draw_unnormalised
 from vnce_engine.experiments.mixture.estimation import MixtureEstimates, estimate, random_starts
 from vnce_engine.experiments.mixture.methods import UNNORMALISED
@@ -70,7 +71,7 @@ class MixturePopulation:
     def run(self, index: int, on_step: OnStep | None = None) -> tuple[Row, ...]:
         """Return a row for every true value, sample size and estimator."""
         first, size = self._batches()[index]
-        rng = part_generator(self.seed, index)
+        rng = numbered_generator(self.seed, index)
         truth = torch.as_tensor(rng.uniform(LOWEST, HIGHEST, size))
         generator = torch.Generator().manual_seed(int(rng.integers(2**63 - 1)))
         rows: list[Row] = []

@@ -19,7 +19,8 @@ from vnce_engine.black_box.network_family import NetworkFamily
 from vnce_engine.black_box.objectives import elbo, log_weight
 from vnce_engine.contrastive.objective import data_term
 from vnce_engine.distributions.uniforms import open_uniforms
-from vnce_engine.experiments.experiment import Part, Row, SummaryTable, part_generator
+from vnce_engine.estimators.seeds import numbered_generator
+from vnce_engine.experiments.experiment import Part, Row, SummaryTable
 from vnce_engine.experiments.product_latent import ProductLatent
 from vnce_engine.runtime.checks import check_count, check_positive, check_seed
 from vnce_engine.runtime.progress import OnStep
@@ -72,13 +73,15 @@ class PosteriorToy:
     def run(self, index: int, on_step: OnStep | None = None) -> tuple[Row, ...]:
         """Return tables `points` (with the truth), `densities` and `scores` (with a method)."""
         model = ProductLatent()
-        data = torch.Generator().manual_seed(int(part_generator(self.seed, 0).integers(2**63 - 1)))
+        data = torch.Generator().manual_seed(
+            int(numbered_generator(self.seed, 0).integers(2**63 - 1))
+        )
         x, z = model.sample(self.num_rows, data)
         if index == 0:
             return (*_points(x, z, data), *self._density_rows(TRUTH, self._log_truth(model)))
         method = list(METHODS)[index - 1]
         family = NetworkFamily()
-        own = part_generator(self.seed, index)
+        own = numbered_generator(self.seed, index)
         generator = torch.Generator().manual_seed(int(own.integers(2**63 - 1)))
         alpha = self._fit(model, family, method, x, generator, on_step)
         landmarks = torch.tensor(LANDMARKS, dtype=torch.float64)

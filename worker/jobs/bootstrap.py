@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,6 @@ from service.results.bootstrap_result import (
     BootstrapPartResult,
     BootstrapResult,
     BootstrapVariableRead,
-    HeldChoicesRead,
     SpreadRead,
 )
 from service.results.outcome import Outcome
@@ -26,7 +25,6 @@ from vnce_engine.estimators.bootstrap import fit_resamples
 from vnce_engine.estimators.seeds import seed_of
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.bootstrap_files import (
     bootstrap_artefacts,
@@ -108,10 +106,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         seed_of(planned(spec.seed)),
         on_step,
     )
-    try:
-        outcomes, _ = resume_or_restart(fit, request.checkpoint)
-    except EngineCancelledError as cancelled:
-        raise FitCancelledError from cancelled
+    outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(
         document=BootstrapPartResult(
             kind="bootstrap-part",
@@ -151,9 +146,7 @@ def put_together(
             n_failed=found.n_requested - found.n_ok,
             resample_failures=dict(found.failures),
             reason=found.reason,
-            held=HeldChoicesRead.model_validate(
-                {"transform": estimated.result.transform, **asdict(estimated.choices)}
-            ),
+            held=estimated.held,
             rank_correlation=found.rank_correlation,
             n_selected=int(network.selected.sum()),
             top_kept=found.top_kept,

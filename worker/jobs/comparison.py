@@ -26,7 +26,6 @@ from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.held_out_density import HeldOutDensity, held_out_density
 from vnce_engine.estimators.seeds import seed_of
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.progress import within
 from vnce_engine.runtime.reports import FitStep
 from vnce_engine.selection.held_out_gains import standings
@@ -94,10 +93,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
     started = time.process_time()
     censored = count_censored(names, estimation.censored, request.fit.censored)
     fit = partial(_fits, request, request.fit.table.select(names), on_step)
-    try:
-        (estimator, held_out), _ = resume_or_restart(fit, request.fit.checkpoint)
-    except EngineCancelledError as cancelled:
-        raise FitCancelledError from cancelled
+    (estimator, held_out), _ = resume_or_restart(fit, request.fit.checkpoint)
     network = ComparedNetwork.of(held_out.log_densities, edges_of(names, estimator), names)
     return Outcome(
         document=ComparisonPartResult(

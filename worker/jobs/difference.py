@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,6 @@ from service.jobs.job_parts import PARTS_SHARE
 from service.jobs.specs.base import planned
 from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
-from service.results.bootstrap_result import HeldChoicesRead
 from service.results.difference_result import (
     ComparedNetworkRead,
     DifferenceEdgeRead,
@@ -26,6 +25,7 @@ from service.results.difference_result import (
     GlobalTestRead,
 )
 from service.results.outcome import Outcome
+from vnce_engine.data.tables import known_rows
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.difference import fit_permutations, refuse_small_group
 from vnce_engine.estimators.seeds import seed_of
@@ -38,7 +38,6 @@ from vnce_engine.inference.differences import (
 )
 from vnce_engine.inference.resamples import Failure
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.difference_files import (
     difference_artefacts,
@@ -125,8 +124,8 @@ def two_results(first: Estimated, table: pa.Table, second: Estimated, other: pa.
             f"{name} ({place})" for name, place in zip(labels, ("first", "second"), strict=True)
         ]
     return Sides(
-        Side(labels[0], first, _known(to_array(table.select(names)))),
-        Side(labels[1], second, _known(to_array(other.select(names)))),
+        Side(labels[0], first, known_rows(to_array(table.select(names)))),
+        Side(labels[1], second, known_rows(to_array(other.select(names)))),
     )
 
 
@@ -152,7 +151,7 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
             f"Column {by} has {counted(len(found), 'different value')} ({listed}{more}); groups "
             "are told by two."
         )
-    groups = {f"{by} = {_shortest(value)}": _known(rows[values == value]) for value in found}
+    groups = {f"{by} = {_shortest(value)}": known_rows(rows[values == value]) for value in found}
     for group, of_group in groups.items():
         try:
             refuse_small_group(build_estimator(spec), of_group, names)
@@ -200,10 +199,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         seed_of(planned(spec.seed)),
         on_step,
     )
-    try:
-        outcomes, _ = resume_or_restart(fit, request.checkpoint)
-    except EngineCancelledError as cancelled:
-        raise FitCancelledError from cancelled
+    outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(
         document=DifferencePartResult(
             kind="difference-part",
@@ -243,7 +239,6 @@ def put_together(
     edges = _edges(found, sides.names, spec.fdr)
     labels = sides.first.label, sides.second.label
     title = " minus ".join(map(label, labels))
-    estimated = sides.first.estimated
     return Outcome(
         document=DifferenceResult(
             kind="difference",
@@ -251,11 +246,7 @@ def put_together(
             second=_network(sides.second, spec.other_job_id or spec.job_id),
             by=spec.by,
             n_unlabelled=sides.num_unlabelled,
-            held=None
-            if spec.by is None
-            else HeldChoicesRead.model_validate(
-                {"transform": estimated.result.transform, **asdict(estimated.choices)}
-            ),
+            held=None if spec.by is None else sides.first.estimated.held,
             n_permutations=number,
             n_ok=found.n_ok,
             n_failed=number - found.n_ok,
@@ -346,8 +337,3 @@ def _shortest(value: float) -> str:
     number = float(value)
     is_whole = number.is_integer() and abs(number) < _LARGEST_WHOLE
     return str(int(number)) if is_whole else repr(number)
-
-
-def _known(table: FloatArray) -> FloatArray:
-    """Return the rows with something observed."""
-    return table[~np.isnan(table).all(axis=1)]

@@ -1,7 +1,7 @@
 """Estimations that have succeeded, as what other jobs are about."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from service.jobs import result_access as access
 from service.jobs.result_records import EdgeRecord
 from service.jobs.specs import spec_of
 from service.jobs.specs.estimation import EstimationSpec
+from service.results.bootstrap_result import HeldChoicesRead
 from service.results.edges import Edge
 from service.results.schemas import EstimationResult
 from vnce_engine.estimators.choices import Choices, linear_term
@@ -67,6 +68,13 @@ class Estimated:
             column_transform=[one.value for one in scale]
             if isinstance(scale, list)
             else scale.value,
+        )
+
+    @property
+    def held(self) -> HeldChoicesRead:
+        """What it has chosen, as results of fits by these choices say it."""
+        return HeldChoicesRead.model_validate(
+            {"transform": self.result.transform, **asdict(self.choices)}
         )
 
 

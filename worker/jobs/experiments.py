@@ -16,7 +16,6 @@ from service.results.formats import MediaType
 from service.results.outcome import Artefact, Outcome
 from vnce_engine.experiments.experiment import Row, SummaryTable
 from vnce_engine.runtime.checkpoint import Checkpoint
-from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.experiment_figures import draw_experiment
 from worker.artefacts.exports.csv_text import csv_bytes
@@ -58,12 +57,9 @@ def run_part(spec: ExperimentPartSpec, checkpoint: Checkpoint | None, on_step: O
     `checkpoint` is what an interrupted attempt had done; seconds are those of the last attempt.
     """
     started = time.process_time()
-    try:
-        rows, _ = resume_or_restart(
-            lambda kept: build_experiment(spec, kept).run(spec.part, on_step), checkpoint
-        )
-    except EngineCancelledError as cancelled:
-        raise FitCancelledError from cancelled
+    rows, _ = resume_or_restart(
+        lambda kept: build_experiment(spec, kept).run(spec.part, on_step), checkpoint
+    )
     return Outcome(
         document=ExperimentPartResult(
             kind="experiment-part",

@@ -24,12 +24,11 @@ from service.results.schemas import DatasetIdentity
 from vnce_engine.experiments.mixture.fit import MixtureFit, fit_mixture
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
-from vnce_engine.runtime.progress import FitCancelledError as EngineCancelledError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import to_array
 from worker.artefacts.mixture_files import mixture_artefacts
 from worker.jobs.estimation import FITTED, PREPARED, OnStep, count_censored, incompatible, report
-from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.failures import JobFailedError
 from worker.jobs.mixture_document import encode_mixture
 from worker.jobs.resuming import resume_or_restart
 
@@ -115,8 +114,6 @@ def _fit(
 
     try:
         fit = fit_mixture(x, build_options(spec), planned(spec.seed), on_fit_step, checkpoint)
-    except EngineCancelledError as cancelled:
-        raise FitCancelledError from cancelled
     except UnusableCheckpointError:
         raise
     except ValueError as refusal:
