@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
-from service.http.problems import ProblemCode, problem_document
 from service.http.words import counted
 from service.jobs.job_parts import PARTS_SHARE
 from service.jobs.specs.base import planned
@@ -50,7 +49,7 @@ from worker.jobs.bootstrap import PART_FAILED
 from worker.jobs.builders import build_estimator
 from worker.jobs.estimated import Estimated, load_estimated
 from worker.jobs.estimation import OnStep
-from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.failures import FitCancelledError, incompatible
 from worker.jobs.network_document import finite
 from worker.jobs.parts import FinishedParts, Split, this_process
 from worker.jobs.resuming import resume_or_restart
@@ -147,7 +146,7 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
     if len(found) != 2:
         listed = ", ".join(map(_shortest, found[:_MOST_LISTED]))
         more = ", …" if len(found) > _MOST_LISTED else ""
-        raise _refused(
+        raise incompatible(
             f"Column {by} has {counted(len(found), 'different value')} ({listed}{more}); groups "
             "are told by two."
         )
@@ -157,7 +156,7 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
             refuse_small_group(build_estimator(spec), of_group, names)
         except ValueError as refusal:
             reason = str(refusal).rstrip(".")
-            raise _refused(f"{group}, {counted(len(of_group), 'row')}: {reason}.") from refusal
+            raise incompatible(f"{group}, {counted(len(of_group), 'row')}: {reason}.") from refusal
     return groups
 
 
@@ -232,7 +231,7 @@ def put_together(
     failed = Failure(PART_FAILED)
     observed = _estimates(sides) if spec.by is None else by_number.get(0, failed)
     if isinstance(observed, Failure):
-        raise _refused(f"The groups have no networks that can be compared: {observed.cause}.")
+        raise incompatible(f"The groups have no networks that can be compared: {observed.cause}.")
     number = planned(spec.n_permutations)
     permuted = [by_number.get(n, failed) for n in range(1, number + 1)]
     found = compare_pairs(observed, permuted, len(sides.names), number)
@@ -326,10 +325,6 @@ def _label(first: int, end: int) -> str:
     if first:
         return permutations
     return "the groups" if end == 1 else f"the groups and {permutations}"
-
-
-def _refused(message: str) -> JobFailedError:
-    return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, message))
 
 
 def _shortest(value: float) -> str:

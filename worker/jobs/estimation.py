@@ -27,7 +27,7 @@ from worker.artefacts.ground_truth import Pair, pair
 from worker.artefacts.network_files import MAKERS, Maker
 from worker.artefacts.report.page import report_artefact
 from worker.jobs.builders import build_estimator
-from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.failures import FitCancelledError, JobFailedError, incompatible
 from worker.jobs.network_document import encode
 from worker.jobs.resuming import resume_or_restart
 
@@ -186,7 +186,7 @@ def fit_network(
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours: its own
         # invariants are assertions.
-        raise incompatible(str(refusal), []) from refusal
+        raise incompatible(str(refusal)) from refusal
     match FitStatus(estimator.status_):
         case FitStatus.CONVERGED | FitStatus.MAX_ITERATIONS:
             return estimator
@@ -210,11 +210,6 @@ def _suspects(
     ]
     in_fit = [warning for warning in estimator.warnings_ if warning.code in _RUN_AWAY_IN_FIT]
     return [*of_table, *in_fit]
-
-
-def incompatible(detail: str, errors: list[ProblemItem]) -> JobFailedError:
-    """Return the failure of a job whose data or options the engine refuses."""
-    return JobFailedError(problem_document(ProblemCode.INCOMPATIBLE_MODEL, detail, errors=errors))
 
 
 def _non_finite(

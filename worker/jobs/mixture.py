@@ -27,8 +27,8 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import to_array
 from worker.artefacts.mixture_files import mixture_artefacts
-from worker.jobs.estimation import FITTED, PREPARED, OnStep, count_censored, incompatible, report
-from worker.jobs.failures import JobFailedError
+from worker.jobs.estimation import FITTED, PREPARED, OnStep, count_censored, report
+from worker.jobs.failures import JobFailedError, incompatible
 from worker.jobs.mixture_document import encode_mixture
 from worker.jobs.resuming import resume_or_restart
 
@@ -118,7 +118,7 @@ def _fit(
         raise
     except ValueError as refusal:
         # What the engine refuses is data or options, never an accident of ours.
-        raise incompatible(str(refusal), []) from refusal
+        raise incompatible(str(refusal)) from refusal
     if fit.status is FitStatus.NON_FINITE:
         raise JobFailedError(problem_document(ProblemCode.NON_FINITE_OBJECTIVE, fit.message))
     return fit

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from service.datasets.lifecycle import prepare
 from service.datasets.options import ReadLimits, ReadOptions
-from service.http.problems import ProblemCode, ProblemError, ProblemItem, problem_document
+from service.http.problems import ProblemError, ProblemItem, problem_document
 from service.jobs.specs.base import MIN_ROWS, planned
 from service.jobs.specs.simulation import MIN_OBSERVED, SimulationSpec
 from service.jobs.vocabulary import SimulatedGraph, Transform
@@ -26,7 +26,7 @@ from vnce_engine.simulate import (
 )
 from worker.artefacts.exports.tables import matrix_artefacts
 from worker.jobs.estimation import OnStep
-from worker.jobs.failures import FitCancelledError, JobFailedError
+from worker.jobs.failures import FitCancelledError, JobFailedError, incompatible
 from worker.jobs.versions import versions
 
 Draw = Callable[[int, np.random.Generator], NDArray[np.float64]]
@@ -95,13 +95,10 @@ def _refuse_if_nothing_can_be_learnt(names: Sequence[str], X: NDArray[np.float64
         message = f"{MIN_ROWS} rows with a cell are needed at least, got {num_rows}."
         errors.append(ProblemItem(message=message))
     if errors:
-        raise JobFailedError(
-            problem_document(
-                ProblemCode.INCOMPATIBLE_MODEL,
-                "The holes leave too few cells to learn anything from; see `errors`. Ask for a "
-                "smaller `missing_fraction`, for more rows, or for another seed.",
-                errors=errors,
-            )
+        raise incompatible(
+            "The holes leave too few cells to learn anything from; see `errors`. Ask for a smaller "
+            "`missing_fraction`, for more rows, or for another seed.",
+            errors,
         )
 
 
