@@ -37,7 +37,7 @@ from worker.cli.result_folder import say_written, write_result
 from worker.cli.result_summary import exit_code, print_result
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
-from worker.jobs.difference import labelled_groups
+from worker.jobs.difference_sides import labelled_groups
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
 

@@ -10,7 +10,8 @@ from service.results.outcome import Outcome
 from service.results.schemas import EstimationResult
 from worker.cli.local_parts import finish_parts
 from worker.cli.validation import validated
-from worker.jobs.difference import PartRequest, groups_of, parts_of, put_together, run_part
+from worker.jobs.difference import PartRequest, parts_of, put_together, run_part
+from worker.jobs.difference_sides import groups_of
 from worker.jobs.estimated import Estimated
 from worker.jobs.estimation import OnStep
 

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from sqlalchemy.orm import Session
 
-from service.datasets import repository as datasets
-from service.http.words import counted
 from service.jobs.job_parts import PARTS_SHARE
 from service.jobs.specs.base import planned
 from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
-from service.jobs.specs.estimation import EstimationSpec
 from service.results.difference_result import (
     ComparedNetworkRead,
     DifferenceEdgeRead,
@@ -24,9 +19,7 @@ from service.results.difference_result import (
     GlobalTestRead,
 )
 from service.results.outcome import Outcome
-from vnce_engine.data.tables import known_rows
-from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.estimators.difference import fit_permutations, refuse_small_group
+from vnce_engine.estimators.difference import fit_permutations
 from vnce_engine.estimators.seeds import seed_of
 from vnce_engine.inference.differences import (
     Difference,
@@ -44,10 +37,8 @@ from worker.artefacts.difference_files import (
     read_permutations,
 )
 from worker.artefacts.figures.drawing import label
-from worker.artefacts.fitted import to_array
 from worker.jobs.bootstrap import PART_FAILED
-from worker.jobs.builders import build_estimator
-from worker.jobs.estimated import Estimated, load_estimated
+from worker.jobs.difference_sides import Side, Sides
 from worker.jobs.estimation import OnStep
 from worker.jobs.failures import FitCancelledError, incompatible
 from worker.jobs.network_document import finite
@@ -57,41 +48,8 @@ from worker.jobs.versions import versions
 
 # Of a part: of networks of twenty variables they take about a quarter of a minute.
 _PERMUTATIONS = 5
-_MOST_LISTED = 5
-# From here on not every whole number is one.
-_LARGEST_WHOLE = 2.0**53
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of the two networks: what it is estimated by, and of which rows."""
-
-    label: str
-    estimated: Estimated
-    # (n, d), NaN where missing, something observed in every row; columns in the first's order.
-    table: FloatArray
-
-    def estimator(self, column_transform: str | list[str] | None) -> NetworkEstimator:
-        """Return what fits it by the choices that its estimation made, and these transforms."""
-        held = build_estimator(self.estimated.spec).with_choices(self.estimated.choices)
-        held.set_params(column_transform=column_transform)
-        return held
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Both networks."""
-
-    first: Side
-    second: Side
-    num_unlabelled: int = 0
-
-    @property
-    def names(self) -> list[str]:
-        """The variables, in the first's order."""
-        return self.first.estimated.result.names
 
 
 @dataclass(frozen=True)
@@ -101,63 +59,6 @@ class PartRequest:
     spec: DifferencePartSpec
     sides: Sides
     checkpoint: Checkpoint | None
-
-
-def load_sides(session: Session, spec: DifferenceSpec | DifferencePartSpec) -> Sides:
-    """Return both networks; raises `JobFailedError` where one is gone, or groups do not do."""
-    first = load_estimated(session, spec.job_id)
-    table = datasets.load_table(session, first.spec.dataset_id).table
-    if spec.by is not None:
-        return groups_of(first, table, spec.by)
-    second = load_estimated(session, planned(spec.other_job_id))
-    other = datasets.load_table(session, second.spec.dataset_id).table
-    return two_results(first, table, second, other)
-
-
-def two_results(first: Estimated, table: pa.Table, second: Estimated, other: pa.Table) -> Sides:
-    """Return two networks and the rows of their tables."""
-    names = first.result.names
-    labels = [one.result.dataset.name for one in (first, second)]
-    if labels[0] == labels[1]:
-        labels = [
-            f"{name} ({place})" for name, place in zip(labels, ("first", "second"), strict=True)
-        ]
-    return Sides(
-        Side(labels[0], first, known_rows(to_array(table.select(names)))),
-        Side(labels[1], second, known_rows(to_array(other.select(names)))),
-    )
-
-
-def groups_of(estimated: Estimated, table: pa.Table, by: str) -> Sides:
-    """Return the networks of two groups of rows; raises as `labelled_groups`."""
-    groups = labelled_groups(estimated.spec, table, by)
-    first, second = (Side(label, estimated, rows) for label, rows in groups.items())
-    return Sides(first, second, table[by].null_count)
-
-
-def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str, FloatArray]:
-    """Return the rows of the variables that a column has either of two values for, by a label.
-
-    Raises `JobFailedError` unless it has two different ones, and rows enough of each.
-    """
-    names = planned(spec.variables)
-    values, rows = to_array(table.select([by]))[:, 0], to_array(table.select(names))
-    found = np.unique(values[~np.isnan(values)])
-    if len(found) != 2:
-        listed = ", ".join(map(_shortest, found[:_MOST_LISTED]))
-        more = ", …" if len(found) > _MOST_LISTED else ""
-        raise incompatible(
-            f"Column {by} has {counted(len(found), 'different value')} ({listed}{more}); groups "
-            "are told by two."
-        )
-    groups = {f"{by} = {_shortest(value)}": known_rows(rows[values == value]) for value in found}
-    for group, of_group in groups.items():
-        try:
-            refuse_small_group(build_estimator(spec), of_group, names)
-        except ValueError as refusal:
-            reason = str(refusal).rstrip(".")
-            raise incompatible(f"{group}, {counted(len(of_group), 'row')}: {reason}.") from refusal
-    return groups
 
 
 def split(spec: DifferenceSpec, sides: Sides, on_step: OnStep) -> Split:
@@ -325,10 +226,3 @@ def _label(first: int, end: int) -> str:
     if first:
         return permutations
     return "the groups" if end == 1 else f"the groups and {permutations}"
-
-
-def _shortest(value: float) -> str:
-    """Return a number with no more digits than it needs."""
-    number = float(value)
-    is_whole = number.is_integer() and abs(number) < _LARGEST_WHOLE
-    return str(int(number)) if is_whole else repr(number)

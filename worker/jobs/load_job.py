@@ -29,6 +29,7 @@ from worker.artefacts.bootstrap_files import RESAMPLES
 from worker.artefacts.comparison_files import HELD_OUT, PAIRS
 from worker.artefacts.difference_files import PERMUTATIONS
 from worker.jobs import bootstrap, comparison, difference
+from worker.jobs.difference_sides import load_sides
 from worker.jobs.estimated import load_estimated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
 from worker.jobs.experiments import ROWS, put_together, run_part, split
@@ -94,14 +95,14 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
                 fit = load_request(session, claim, spec.estimation)
                 return partial(comparison.run_part, comparison.PartRequest(spec, fit))
             case DifferenceSpec() as spec:
-                sides = difference.load_sides(session, spec)
+                sides = load_sides(session, spec)
                 if not claim.is_split:
                     return partial(difference.split, spec, sides)
                 pairs = load_parts(session, claim.job_id, PERMUTATIONS)
                 return partial(difference.put_together, spec, sides, pairs)
             case DifferencePartSpec() as spec:
                 checkpoint = _load_checkpoint(session, claim)
-                sides = difference.load_sides(session, spec)
+                sides = load_sides(session, spec)
                 return partial(difference.run_part, difference.PartRequest(spec, sides, checkpoint))
             case _ as unknown:
                 assert_never(unknown)

@@ -18,7 +18,8 @@ from vnce_engine.inference.differences import NetworkPair
 from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.difference_files import permutations_artefact, read_permutations
-from worker.jobs.difference import groups_of, put_together, split, two_results
+from worker.jobs.difference import put_together, split
+from worker.jobs.difference_sides import groups_of, two_results
 from worker.jobs.estimated import Estimated
 from worker.jobs.failures import FitCancelledError, JobFailedError
 from worker.jobs.parts import FinishedParts
