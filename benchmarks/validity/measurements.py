@@ -151,7 +151,7 @@ def _outcome(run: Callable[[], Values]) -> Values:
         warnings.simplefilter("ignore")
         try:
             return run()
-        except Exception as error:  # noqa: BLE001 - whatever a fit raises is what its line says, and listed; the others go on
+        except Exception as error:  # noqa: BLE001 - hours of other measurements go on, and its row in the table says what it raised
             return {"error": f"{type(error).__name__}: {error}"[:200]}
 
 

@@ -259,7 +259,7 @@ def _outcome(
         if not is_storage_full(error):
             return _Mistake(traceback=traceback.format_exc())
         return _refusal(ProblemError(ProblemCode.STORAGE_FULL, "No room to store the table."))
-    except Exception:  # noqa: BLE001 - raised here it would be lost: the API is told, and logs it
+    except Exception:  # noqa: BLE001 - the last line of a child process: its parent, the API, raises and logs what it is sent
         return _Mistake(traceback=traceback.format_exc())
     return _refusal(
         too_large(

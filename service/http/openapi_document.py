@@ -40,9 +40,8 @@ def install(app: FastAPI) -> None:
             shorter = document
         return shorter
 
-    # The way that FastAPI documents for changing the document. mypy refuses any assignment to a
-    # method; a subclass would need none, but `FastAPIOffline` is a function that makes a `FastAPI`.
-    app.openapi = openapi  # type: ignore[method-assign]
+    # A subclass would need no assignment, but `FastAPIOffline` is a function that makes an app.
+    app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
 
 
 def _operations(document: Json) -> Iterator[Json]:

@@ -7,6 +7,7 @@ from typing import Any
 import pydantic
 import pytest
 import typer.main
+from typer.core import TyperGroup
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
@@ -30,7 +31,9 @@ def parsed(command: str, file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the reading and the request that `vnce` makes of a command."""
     program, subcommand, name, *options = shlex.split(command)
     assert (program, subcommand, name) == ("vnce", "fit", file.name)
-    fit = typer.main.get_command(app).commands["fit"]  # type: ignore[attr-defined]
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    fit = group.commands["fit"]
     params = fit.make_context("fit", [str(file), *options]).params
     # As typer does before it calls the command.
     given = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items()}
