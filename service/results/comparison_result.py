@@ -111,7 +111,7 @@ class ComparisonResult(SplitResult):
 
 
 class ComparisonPartResult(PartResult):
-    """The document of one specification; its densities and pairs are `compared.parquet`."""
+    """The document of one specification; its files are `held-out.npy` and `pairs.parquet`."""
 
     kind: Literal["comparison-part"] = Field(description="The job's kind.")
     reason: str | None = Field(description="Why there is no density; null where there is one.")

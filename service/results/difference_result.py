@@ -9,7 +9,7 @@ from service.results.parts_result import PartResult, SplitResult
 from service.results.schemas import ResultModel, VersionsRead
 
 
-class ComparedNetworkRead(ResultModel):
+class DifferenceNetworkRead(ResultModel):
     """One of the two networks."""
 
     label: str = Field(description="Its data set's name, or which group it is of: `sex = 0`.")
@@ -61,8 +61,8 @@ class DifferenceResult(SplitResult):
     """The document of one difference."""
 
     kind: Literal["difference"] = Field(description="The job's kind.")
-    first: ComparedNetworkRead = Field(description="The first network.")
-    second: ComparedNetworkRead = Field(description="The second one.")
+    first: DifferenceNetworkRead = Field(description="The first network.")
+    second: DifferenceNetworkRead = Field(description="The second one.")
     by: str | None = Field(description="Column whose two values are the groups; null of results.")
     n_unlabelled: int = Field(ge=0, description="Rows of neither group, which were left out.")
     held: HeldChoicesRead | None = Field(

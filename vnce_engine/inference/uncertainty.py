@@ -26,6 +26,7 @@ high-dimensional models", Ann. Stat. 42, for the step.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -104,7 +105,7 @@ class UnpenalisedStep:
         by_chance = self.rows.chance * self.expected_distance
         return self.rows.num_rows * float((self.mean * solved).sum()) - by_chance
 
-    @property
+    @cached_property
     def expected_distance(self) -> float:
         """How far they are from the truth in the mean over tables, tr(J⁻¹ V)."""
         total = 0.0

@@ -12,8 +12,8 @@ from service.jobs.job_parts import PARTS_SHARE
 from service.jobs.specs.base import planned
 from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
 from service.results.difference_result import (
-    ComparedNetworkRead,
     DifferenceEdgeRead,
+    DifferenceNetworkRead,
     DifferencePartResult,
     DifferenceResult,
     GlobalTestRead,
@@ -211,8 +211,8 @@ def _edges(found: Difference, names: Sequence[str], fdr: float) -> list[Differen
     ]
 
 
-def _network(side: Side, job_id: str) -> ComparedNetworkRead:
-    return ComparedNetworkRead(label=side.label, job_id=job_id, n_rows=len(side.table))
+def _network(side: Side, job_id: str) -> DifferenceNetworkRead:
+    return DifferenceNetworkRead(label=side.label, job_id=job_id, n_rows=len(side.table))
 
 
 def _test(test: GlobalTest) -> GlobalTestRead:
