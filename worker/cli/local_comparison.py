@@ -1,22 +1,18 @@
 """Models of a table in a file, compared on the cores of this machine."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pydantic
 
 from service.datasets.options import ReadLimits
-from service.http.problems import Problem
 from service.jobs.comparison_planning import resolve_comparison
-from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
+from service.jobs.specs.comparison import ComparisonSpec
 from service.results.comparison_result import ComparisonPartResult
-from service.results.outcome import Outcome
-from service.results.parts_result import PartFailureRead
-from worker.artefacts.comparison_files import HELD_OUT, PAIRS
 from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.flag_names import in_flags
-from worker.cli.local_processes import in_processes
+from worker.cli.local import LOCAL
+from worker.cli.local_parts import finish_parts
 from worker.cli.local_result import result_files
 from worker.cli.local_table import LocalTable
 from worker.cli.printing import ERR, OUT, print_json
@@ -26,11 +22,7 @@ from worker.cli.result_summary import print_result
 from worker.cli.validation import validated
 from worker.jobs.comparison import PartRequest, parts_of, put_together, run_part
 from worker.jobs.estimation import EstimationRequest
-from worker.jobs.failures import JobFailedError
-from worker.jobs.parts import FinishedParts
 
-# What a service gives identifiers.
-_LOCAL = "local"
 _STAGE = "models"
 
 
@@ -49,26 +41,27 @@ def compare_file(
     not fit a model, and `JobFailedError` where no model can be fitted.
     """
     adapter = pydantic.TypeAdapter(ComparisonSpec)
-    job = validated(adapter, request | {"dataset_id": _LOCAL})
-    local = LocalTable.read(path, reading, _LOCAL, limits)
+    job = validated(adapter, request | {"dataset_id": LOCAL})
+    local = LocalTable.read(path, reading, LOCAL, limits)
     spec = resolve_comparison(job, local.dataset.summary)
-    parts = parts_of(spec)
     requests = [
         PartRequest(
             part,
             EstimationRequest(part.estimation, texts=None, ground_truth=None, **local.inputs()),
         )
-        for part in parts
+        for part in parts_of(spec)
     ]
-    done: list[Outcome | Problem] = []
     with board(ERR) as add:
         show = add(path.name)
         show(_STAGE, 0.0, None)
-        for one in in_processes(_run, requests):
-            done.append(one)
-            show(_STAGE, len(done) / len(requests), None)
-    pairs, held_out = (_finished(parts, done, file) for file in (PAIRS, HELD_OUT))
-    outcome = put_together(spec, local.identity, pairs, held_out, lambda step: None)
+        finished = finish_parts(
+            run_part,
+            requests,
+            _STAGE,
+            lambda step: show(step.stage, step.fraction, None),
+            ComparisonPartResult,
+        )
+    outcome = put_together(spec, local.identity, finished, lambda step: None)
     document, files = result_files(outcome)
     if out is not None:
         write_result(out, files)
@@ -81,28 +74,3 @@ def compare_file(
     if out is not None:
         say_written(OUT, out, files)
     return ExitCode.OK
-
-
-def _run(request: PartRequest) -> Outcome | Problem:
-    """Return what a part leaves, or why it has failed."""
-    try:
-        return run_part(request, lambda step: None)
-    except JobFailedError as error:
-        return error.problem
-
-
-def _finished(
-    parts: Sequence[ComparisonPartSpec], done: Sequence[Outcome | Problem], file: str
-) -> FinishedParts:
-    """Return the parts as the database has them, each with one of its files."""
-    outcomes = [one for one in done if isinstance(one, Outcome)]
-    return FinishedParts(
-        len(parts),
-        [a.content for one in outcomes for a in one.artefacts if a.name == file],
-        [ComparisonPartResult.model_validate(one.document.model_dump()) for one in outcomes],
-        [
-            PartFailureRead(job_id=_LOCAL, label=part.label, error=one)
-            for part, one in zip(parts, done, strict=True)
-            if isinstance(one, Problem)
-        ],
-    )

@@ -2,16 +2,33 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+from service.http.problems import Problem
 from service.results.outcome import Outcome
-from service.results.parts_result import PartResult
+from service.results.parts_result import PartFailureRead, PartResult
 from vnce_engine.runtime.reports import FitStep
+from worker.cli.local import LOCAL
 from worker.cli.local_processes import in_processes
 from worker.jobs.estimation import OnStep
+from worker.jobs.failures import JobFailedError
 from worker.jobs.parts import FinishedParts
 
-Request = TypeVar("Request")
+
+class _PartSpec(Protocol):
+    @property
+    def label(self) -> str: ...
+
+
+class PartRequest(Protocol):
+    """What a part is computed from."""
+
+    @property
+    def spec(self) -> _PartSpec:
+        """What it is asked for."""
+
+
+Request = TypeVar("Request", bound=PartRequest)
 
 
 def finish_parts(
@@ -19,16 +36,24 @@ def finish_parts(
     requests: Sequence[Request],
     stage: str,
     on_step: OnStep,
+    document: type[PartResult] = PartResult,
 ) -> FinishedParts:
-    """Return what came of parts that processes share, each of which leaves one file."""
-    done: list[Outcome] = []
-    for part in in_processes(partial(_run, run), requests):
-        done.append(part)
-        on_step(FitStep(stage, len(done) / len(requests), len(done), objective=None))
-    contents = [artefact.content for part in done for artefact in part.artefacts]
-    results = [PartResult.model_validate(part.document, from_attributes=True) for part in done]
-    return FinishedParts(len(done), contents, results, failures=[])
+    """Return what came of parts that processes share, as the database has it of a service's."""
+    files, results, failures = [], [], []
+    for number, part in enumerate(in_processes(partial(_run, run), requests), start=1):
+        if isinstance(part, Problem):
+            label = requests[number - 1].spec.label
+            failures.append(PartFailureRead(job_id=LOCAL, label=label, error=part))
+        else:
+            files.append({artefact.name: artefact.content for artefact in part.artefacts})
+            results.append(document.model_validate(part.document, from_attributes=True))
+        on_step(FitStep(stage, number / len(requests), number, objective=None))
+    return FinishedParts(len(requests), files, results, failures)
 
 
-def _run(run: Callable[[Request, OnStep], Outcome], request: Request) -> Outcome:
-    return run(request, lambda step: None)
+def _run(run: Callable[[Request, OnStep], Outcome], request: Request) -> Outcome | Problem:
+    """Return what a part leaves, or why it has failed."""
+    try:
+        return run(request, lambda step: None)
+    except JobFailedError as error:
+        return error.problem

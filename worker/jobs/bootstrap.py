@@ -27,6 +27,7 @@ from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread,
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.bootstrap_files import (
+    RESAMPLES,
     bootstrap_artefacts,
     read_resamples,
     resamples_artefact,
@@ -131,7 +132,7 @@ def put_together(
     if on_step(FitStep("put together", PARTS_SHARE, iteration=0, objective=None)):
         raise FitCancelledError
     parts.require_some()
-    outcomes = [one for content in parts.contents for one in read_resamples(content)]
+    outcomes = [one for content in parts.contents(RESAMPLES) for one in read_resamples(content)]
     outcomes += [Failure(PART_FAILED)] * (spec.n_resamples - len(outcomes))
     names, network = estimated.result.names, estimated.network
     found = summarise(outcomes, network, len(names), spec.n_resamples)

@@ -30,6 +30,8 @@ from vnce_engine.runtime.progress import within
 from vnce_engine.runtime.reports import FitStep
 from vnce_engine.selection.held_out_gains import standings
 from worker.artefacts.comparison_files import (
+    HELD_OUT,
+    PAIRS,
     ComparedNetwork,
     Votes,
     compared_pair,
@@ -137,11 +139,7 @@ def _fits(
 
 
 def put_together(
-    spec: ComparisonSpec,
-    dataset: DatasetIdentity,
-    pairs: FinishedParts,
-    held_out: FinishedParts,
-    on_step: OnStep,
+    spec: ComparisonSpec, dataset: DatasetIdentity, parts: FinishedParts, on_step: OnStep
 ) -> Outcome:
     """Rank the models of all parts; those of failed parts come last, and say why.
 
@@ -149,15 +147,15 @@ def put_together(
     """
     if on_step(FitStep("put together", PARTS_SHARE, iteration=0, objective=None)):
         raise FitCancelledError
-    pairs.require_some()
+    parts.require_some()
     results = {
-        result.label: result for result in pairs.results if isinstance(result, ComparisonPartResult)
+        result.label: result for result in parts.results if isinstance(result, ComparisonPartResult)
     }
     found = {
-        name: ComparedNetwork.read(*contents)
-        for name, *contents in zip(results, held_out.contents, pairs.contents, strict=True)
+        name: ComparedNetwork.read(files[HELD_OUT], files[PAIRS])
+        for name, files in zip(results, parts.files, strict=True)
     }
-    models = _models(spec, found, results, pairs.failures)
+    models = _models(spec, found, results, parts.failures)
     networks = {model.name: found[model.name] for model in models if model.name in found}
     votes = Votes.of(networks.values())
     strength = np.mean([network.strength for network in networks.values()], axis=0)
@@ -179,7 +177,7 @@ def put_together(
             disputed=disputed,
             seed=planned(spec.seed),
             versions=versions(),
-            **pairs.account(),
+            **parts.account(),
         ),
         edges=[],
         artefacts=comparison_artefacts(

@@ -32,6 +32,7 @@ from vnce_engine.inference.resamples import Failure
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.difference_files import (
+    PERMUTATIONS,
     difference_artefacts,
     permutations_artefact,
     read_permutations,
@@ -127,7 +128,9 @@ def put_together(
     if parts.num_parts:
         parts.require_some()
     by_number = {
-        n: one for content in parts.contents for n, one in read_permutations(content).items()
+        n: one
+        for content in parts.contents(PERMUTATIONS)
+        for n, one in read_permutations(content).items()
     }
     failed = Failure(PART_FAILED)
     observed = _estimates(sides) if spec.by is None else by_number.get(0, failed)

@@ -81,7 +81,7 @@ def put_together(spec: ExperimentSpec, parts: FinishedParts, on_step: OnStep) ->
     """
     _report(on_step, PARTS_SHARE)
     parts.require_some()
-    rows = [row for content in parts.contents for row in json.loads(content)]
+    rows = [row for content in parts.contents(ROWS) for row in json.loads(content)]
     tables = build_experiment(spec).summarise(rows)
     _report(on_step, 0.97)
     return Outcome(

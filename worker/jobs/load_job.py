@@ -25,14 +25,11 @@ from service.results.comparison_result import ComparisonPartResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
-from worker.artefacts.bootstrap_files import RESAMPLES
-from worker.artefacts.comparison_files import HELD_OUT, PAIRS
-from worker.artefacts.difference_files import PERMUTATIONS
 from worker.jobs import bootstrap, comparison, difference
 from worker.jobs.difference_sides import load_sides
 from worker.jobs.estimated import load_estimated
 from worker.jobs.estimation import EstimationRequest, OnStep, estimate
-from worker.jobs.experiments import ROWS, put_together, run_part, split
+from worker.jobs.experiments import put_together, run_part, split
 from worker.jobs.failures import JobFailedError
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
 from worker.jobs.parts import Split, load_parts
@@ -70,14 +67,14 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
             case ExperimentSpec() as spec:
                 if not claim.is_split:
                     return partial(split, spec)
-                return partial(put_together, spec, load_parts(session, claim.job_id, ROWS))
+                return partial(put_together, spec, load_parts(session, claim.job_id))
             case ExperimentPartSpec() as spec:
                 return partial(run_part, spec, _load_checkpoint(session, claim))
             case BootstrapSpec() as spec:
                 if not claim.is_split:
                     return partial(bootstrap.split, spec)
                 whole = load_estimated(session, spec.job_id)
-                resamples = load_parts(session, claim.job_id, RESAMPLES)
+                resamples = load_parts(session, claim.job_id)
                 return partial(bootstrap.put_together, spec, whole, resamples)
             case BootstrapPartSpec() as spec:
                 checkpoint = _load_checkpoint(session, claim)
@@ -86,11 +83,8 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
                 if not claim.is_split:
                     return partial(comparison.split, spec)
                 dataset = comparison.load_dataset(session, spec.dataset_id)
-                pairs, held_out = (
-                    load_parts(session, claim.job_id, file, ComparisonPartResult)
-                    for file in (PAIRS, HELD_OUT)
-                )
-                return partial(comparison.put_together, spec, dataset, pairs, held_out)
+                models = load_parts(session, claim.job_id, ComparisonPartResult)
+                return partial(comparison.put_together, spec, dataset, models)
             case ComparisonPartSpec() as spec:
                 fit = load_request(session, claim, spec.estimation)
                 return partial(comparison.run_part, comparison.PartRequest(spec, fit))
@@ -98,8 +92,8 @@ def load(database: Database, claim: Claim, settings: WorkerSettings) -> Work:
                 sides = load_sides(session, spec)
                 if not claim.is_split:
                     return partial(difference.split, spec, sides)
-                pairs = load_parts(session, claim.job_id, PERMUTATIONS)
-                return partial(difference.put_together, spec, sides, pairs)
+                permutations = load_parts(session, claim.job_id)
+                return partial(difference.put_together, spec, sides, permutations)
             case DifferencePartSpec() as spec:
                 checkpoint = _load_checkpoint(session, claim)
                 sides = load_sides(session, spec)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from service.db import blobs
@@ -30,10 +31,14 @@ class FinishedParts:
     """All parts of a job: what came of those that have a result, and the others."""
 
     num_parts: int
-    # The file that each of those with a result has left, in order.
-    contents: list[bytes]
+    # The files that each of those with a result has left, by name, in order.
+    files: list[dict[str, bytes]]
     results: list[PartResult]
     failures: list[PartFailureRead]
+
+    def contents(self, name: str) -> list[bytes]:
+        """Return the file of this name of each part that has a result, in order."""
+        return [files[name] for files in self.files]
 
     def require_some(self) -> None:
         """Raise `JobFailedError` if no part has a result."""
@@ -59,13 +64,10 @@ class FinishedParts:
 
 
 def load_parts(
-    session: Session, parent_id: str, file: str, document: type[PartResult] = PartResult
+    session: Session, parent_id: str, document: type[PartResult] = PartResult
 ) -> FinishedParts:
-    """Return what became of every part, in their order; none is left out.
-
-    `file` is the name of what each part leaves, beside its `document`.
-    """
-    contents, results, failures = [], [], []
+    """Return what became of every part, in their order; none is left out."""
+    files, results, failures = [], [], []
     parts = job_parts.parts_of(session, parent_id)
     for part in parts:
         stored = session.get(ResultRecord, part.id)
@@ -73,9 +75,9 @@ def load_parts(
             failures.append(_failure(part))
             continue
         results.append(document.model_validate(stored.document))
-        artefact = session.get_one(ArtefactRecord, (part.id, file))
-        contents.append(blobs.load(session, artefact.blob_id))
-    return FinishedParts(len(parts), contents, results, failures)
+        left = session.scalars(select(ArtefactRecord).where(ArtefactRecord.job_id == part.id))
+        files.append({one.name: blobs.load(session, one.blob_id) for one in left.all()})
+    return FinishedParts(len(parts), files, results, failures)
 
 
 def this_process() -> str:

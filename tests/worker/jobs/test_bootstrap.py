@@ -14,7 +14,7 @@ from service.results.schemas import EstimationResult
 from tests.service.results.conftest import document
 from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.bootstrap_files import read_resamples, resamples_artefact
+from worker.artefacts.bootstrap_files import RESAMPLES, read_resamples, resamples_artefact
 from worker.jobs.bootstrap import put_together, split
 from worker.jobs.estimated import Estimated
 from worker.jobs.failures import FitCancelledError, JobFailedError
@@ -48,11 +48,11 @@ def resample(*correlation: float, debiased: tuple[float, ...] = (NAN,) * 3) -> N
 
 
 def parts(*of_each: list[Network | Failure], num_failed: int = 0) -> FinishedParts:
-    contents = [resamples_artefact(outcomes).content for outcomes in of_each]
+    files = [{RESAMPLES: resamples_artefact(outcomes).content} for outcomes in of_each]
     result = PartResult(label="some", seconds=2.0, worker="here:1", versions=versions())
     failure = PartFailureRead(job_id="job_2", label="others", error=None)
     return FinishedParts(
-        len(contents) + num_failed, contents, [result] * len(contents), [failure] * num_failed
+        len(files) + num_failed, files, [result] * len(files), [failure] * num_failed
     )
 
 

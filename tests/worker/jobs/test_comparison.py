@@ -81,13 +81,8 @@ def put(
         )
         for name, one in networks.items()
     ]
-    pairs, held_out = (
-        FinishedParts(
-            len(results) + len(failures), [one[file] for one in files], [*results], [*failures]
-        )
-        for file in (PAIRS, HELD_OUT)
-    )
-    outcome = put_together(request, DATASET, pairs, held_out, go_on)
+    finished = FinishedParts(len(results) + len(failures), files, [*results], [*failures])
+    outcome = put_together(request, DATASET, finished, go_on)
     return outcome.document, {file.name: file.content for file in outcome.artefacts}
 
 

@@ -17,7 +17,7 @@ from tests.service.results.conftest import document
 from vnce_engine.inference.differences import NetworkPair
 from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.difference_files import permutations_artefact, read_permutations
+from worker.artefacts.difference_files import PERMUTATIONS, permutations_artefact, read_permutations
 from worker.jobs.difference import put_together, split
 from worker.jobs.difference_sides import groups_of, two_results
 from worker.jobs.estimated import Estimated
@@ -58,11 +58,14 @@ def pair(first: Any, second: Any) -> NetworkPair:
 
 
 def parts(*of_each: tuple[int, list[NetworkPair | Failure]], num_failed: int = 0) -> FinishedParts:
-    contents = [permutations_artefact(first, outcomes).content for first, outcomes in of_each]
+    files = [
+        {PERMUTATIONS: permutations_artefact(first, outcomes).content}
+        for first, outcomes in of_each
+    ]
     result = PartResult(label="some", seconds=2.0, worker="here:1", versions=versions())
     failure = PartFailureRead(job_id="job_2", label="others", error=None)
     return FinishedParts(
-        len(contents) + num_failed, contents, [result] * len(contents), [failure] * num_failed
+        len(files) + num_failed, files, [result] * len(files), [failure] * num_failed
     )
 
 
