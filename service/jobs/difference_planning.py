@@ -73,6 +73,7 @@ class _Scale:
     """What partial correlations are of; only those of the same can be compared."""
 
     model: str
+    # Of debiased estimates: a test may have found a term that the fit does without.
     linear: str
     # By variable.
     transforms: dict[str, str]
@@ -81,15 +82,16 @@ class _Scale:
     def of(cls, session: Session, job: JobRecord) -> Self:
         """Return that of an estimation that has a network."""
         spec, document = estimation_spec(job), ResultRecord.document
-        found = session.execute(
-            select(document["transform"], document[("linear", "choice")]).where(
-                ResultRecord.job_id == job.id
-            )
+        transform, chosen, debiased = session.execute(
+            select(
+                document["transform"],
+                document[("linear", "choice")],
+                document[("uncertainty", "linear")],
+            ).where(ResultRecord.job_id == job.id)
         ).one()
-        transform, linear = found
         names = planned(spec.variables)
         of_each = [transform] * len(names) if isinstance(transform, str) else transform
-        return cls(spec.model.kind, linear, dict(zip(names, of_each, strict=True)))
+        return cls(spec.model.kind, debiased or chosen, dict(zip(names, of_each, strict=True)))
 
 
 def _refuse_incomparable(session: Session, job: JobRecord, other: JobRecord) -> None:

@@ -236,6 +236,11 @@ class UncertaintyRead(ResultModel):
     reason: str | None = Field(
         description="Why edges have no standard errors; null where they have, else all below is."
     )
+    linear: LinearChoice | None = Field(
+        default=None,
+        description="The linear term of debiased estimates: `free` also where a test has found "
+        "one that the fit does without, and warns `linear-term-found`.",
+    )
     fdr: float | None = Field(
         gt=0, lt=1, description="False discovery rate at which pairs are found present."
     )

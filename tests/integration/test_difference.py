@@ -8,6 +8,7 @@ import pytest
 
 from tests.integration.conftest import FINAL, Api
 from vnce_engine import TruncatedGaussianVNCE, difference, group_difference
+from vnce_engine.simulate import hub_precision, sample_truncated_gaussian
 from worker.embedded.running import RunningService
 
 pytestmark = pytest.mark.integration
@@ -181,6 +182,26 @@ def test_what_cannot_be_compared_is_refused_by_what_differs(
     answer = submit(api, job_id=one, other_job_id="job_0")
     assert answer.status_code == 404
     assert [item["pointer"] for item in answer.json()["errors"]] == ["/other_job_id"]
+
+
+def test_a_linear_term_that_only_debiased_estimates_have_is_a_difference_of_models(
+    api: Any, networks: tuple[str, str]
+) -> None:
+    rng = np.random.default_rng(22)
+    X = sample_truncated_gaussian(
+        hub_precision(5, rng), 400, rng, linear=rng.uniform(-0.4, 0.75, 5)
+    )
+    other = estimate(
+        api,
+        upload(api, pd.DataFrame(X, columns=NAMES)),
+        model={"kind": "truncated-gaussian", "linear": "auto"},
+    )
+    assert api.wait(other, *FINAL)["state"] == "succeeded"
+    result = api.http.get(f"/v1/jobs/{other}/result").json()
+    assert (result["linear"]["choice"], result["uncertainty"]["linear"]) == ("zero", "free")
+    answer = submit(api, job_id=networks[0], other_job_id=other)
+    assert answer.status_code == 422
+    assert "linear terms differ: `zero` and `free`" in answer.json()["detail"]
 
 
 def test_a_column_of_three_values_ends_the_job_before_any_fit(

@@ -22,7 +22,7 @@ from vnce_engine.data.columns import (
 from vnce_engine.data.observations import MIN_ROWS, Observations
 from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.data.tables import as_numbers
-from vnce_engine.estimators.choices import OPEN, Choices, linear_term
+from vnce_engine.estimators.choices import OPEN, Choices
 from vnce_engine.estimators.column_transforms import (
     ColumnTransforms,
     TransformName,
@@ -128,8 +128,9 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
     def choices(self) -> Choices:
         """Return what the fit has chosen, or was told to take."""
         check_is_fitted(self)
+        is_found = "linear-term-found" in {warning.code for warning in self.warnings_}
         return Choices(
-            linear=linear_term(self.linear_choice_, [one.code for one in self.warnings_]),
+            linear="free" if is_found else self.linear_choice_,
             penalty=self.penalty_,
             penalty_kind=None if self.penalty_kind_ is None else str(self.penalty_kind_),
             relaxation=self.penalty_relaxation_,

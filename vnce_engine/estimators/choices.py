@@ -1,6 +1,5 @@
 """What a fit has chosen for itself, so that other fits can be made by the same choices."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 # Values of parameters that leave a choice to the fit.
@@ -12,7 +11,7 @@ class Choices:
     """The choices of a fit that its estimator's parameters may have left open."""
 
     linear: str
-    """"free" or "zero": what debiased estimates have; see `linear_term`."""
+    """"free" or "zero": what debiased estimates have; free also where a test has found one."""
     penalty: float | None
     """Its strength; None without one."""
     penalty_kind: str | None
@@ -24,8 +23,3 @@ class Choices:
     """Whether the fit came to an end by its stopping rule."""
     column_transform: str | list[str] | None = None
     """The transform of all columns, or that of each; None leaves it open."""
-
-
-def linear_term(choice: str, warning_codes: Iterable[str]) -> str:
-    """Return the linear term of debiased estimates: free also where a test has found one."""
-    return "free" if "linear-term-found" in warning_codes else choice

@@ -107,7 +107,7 @@ class Uncertainty:
 
     partial_correlation: Tensor
     """(d, d), symmetric, 1 on the diagonal. A step takes no account of bounds: one may come out
-    beyond -1 or 1 where little is known, and is NaN where a K_ii came out negative."""
+    beyond -1 or 1 where little is known."""
     null_error: Tensor
     """(d, d): the standard error that each would have if it were zero, which its test goes by. It
     is that of K_ij in units of sqrt(K_ii K_jj); 0 on the diagonal."""

@@ -17,7 +17,7 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.results.bootstrap_result import HeldChoicesRead
 from service.results.edges import Edge
 from service.results.schemas import EstimationResult
-from vnce_engine.estimators.choices import Choices, linear_term
+from vnce_engine.estimators.choices import Choices
 from vnce_engine.inference.resamples import Network
 from worker.jobs.failures import JobFailedError
 
@@ -55,11 +55,11 @@ class Estimated:
         penalty = self.result.penalty
         path = [] if penalty is None else penalty.path
         kind = None if penalty is None else penalty.fitted_kind
-        scale = self.result.transform
+        scale, uncertainty = self.result.transform, self.result.uncertainty
+        debiased = None if uncertainty is None else uncertainty.linear
+        linear = debiased or self.result.linear.choice
         return Choices(
-            linear=linear_term(
-                self.result.linear.choice.value, [one.code for one in self.result.warnings]
-            ),
+            linear=linear.value,
             penalty=None if penalty is None else penalty.strength,
             penalty_kind=None if kind is None else kind.value,
             relaxation=None if penalty is None else penalty.relaxation,

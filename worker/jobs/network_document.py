@@ -331,6 +331,7 @@ def _uncertainty(fitted: FittedNetwork) -> UncertaintyRead:
     if reason is not None or not isinstance(spec, ContrastiveSpec):
         return UncertaintyRead(
             reason=reason,
+            linear=None,
             fdr=None,
             fdr_method=None,
             n_present=None,
@@ -340,6 +341,7 @@ def _uncertainty(fitted: FittedNetwork) -> UncertaintyRead:
     verdicts = Counter(edge.verdict for edge in fitted.edges)
     return UncertaintyRead(
         reason=None,
+        linear=LinearChoice(fitted.estimator.choices().linear),
         fdr=spec.fdr,
         fdr_method=spec.fdr_method,
         n_present=verdicts[Verdict.PRESENT],
