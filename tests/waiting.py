@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,3 +18,12 @@ def wait_for(read: Callable[[], T | None], what: object = "it") -> T:
         assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS} seconds for {what}"
         time.sleep(0.02)
     return answer
+
+
+def is_running(pid: int) -> bool:
+    """Return whether there is a process of this number, not only its exit status."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import PATIENCE_SECONDS, is_running, wait_for
 from worker.processes.managed import MAX_RESTARTS, Command, ManagedProcess, ProcessFailedError, stop
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(60)"
@@ -24,14 +24,6 @@ def start(tmp_path: Path, code: str, name: str = "sleeper") -> ManagedProcess:
 
 def wait_until_up(process: ManagedProcess) -> None:
     wait_for(lambda: "up" in process.log_file.read_text(), "the process")
-
-
-def is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_stop_ends_every_process_by_sigterm(tmp_path: Path) -> None:
