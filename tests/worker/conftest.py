@@ -26,8 +26,17 @@ from service.db.tenant_names import DEFAULT_TENANT
 from service.jobs.records import JobRecord
 from service.jobs.specs.estimation import EstimationSpec
 from tests.waiting import wait_for
+from worker.artefacts.figures import drawing
 from worker.embedded import valkey
 from worker.processes.managed import Command, ManagedProcess
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_pdf() -> Iterator[None]:
+    """Draw letters of PDF files as shapes; a subset of a font takes longer than a small fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(drawing._STYLE, "pdf.fonttype", 3)
+        yield
 
 
 @pytest.fixture
