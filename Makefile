@@ -14,7 +14,7 @@ KERNELS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 MKL_ENABLE_INSTRUCTIONS=SSE4_2 \
 # With -n, tests that share fixtures stay in one process, the longest first: tests/conftest.py.
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo serve lint fast-tests check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity bench-trust clean
+.PHONY: help demo serve lint fast-tests all-tests check test test-release test-kernels format openapi client bench bench-estimates bench-service bench-quick bench-validity bench-trust clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -55,8 +55,11 @@ check: .venv/.dev  ## format, lint, types, import contracts, fast tests
 	$(MAKE) --no-print-directory --jobs=2 lint fast-tests
 
 # Three processes on two cores: those of stacks mostly wait.
-test: lint  ## the tests, with real servers
+all-tests: .venv/.dev
 	$(PYTEST) -n 3 -m "not release"
+
+test: .venv/.dev  ## format, lint, types, import contracts, the tests, with real servers
+	$(MAKE) --no-print-directory --jobs=2 lint all-tests
 
 test-release: .venv/.dev  ## the longest: repeated samples, generated input in numbers, images' command lines, wheels in new environments, an outage of two minutes
 	$(PYTEST) -n 3 -m "release or hypothesis" --hypothesis-profile release

@@ -182,7 +182,7 @@ def test_only_a_fitted_estimator_and_a_sensible_number_are_taken(
         bootstrap(fitted, X[:, :3])
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_resamples_spread_as_far_as_standard_errors_say() -> None:
     """Sixty resamples: their SD has a relative error of 1/√120 = .09, and so has its mean.
 
