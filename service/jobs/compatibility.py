@@ -115,7 +115,7 @@ def _of_the_table(
         case NceEstimatorSpec(imputation=Imputation.DROP):
             if width == summary.n_columns and summary.n_complete_rows < MIN_ROWS:
                 yield ProblemItem(
-                    message=f"{summary.n_complete_rows} rows are complete and at least {MIN_ROWS} "
+                    message=f"Complete rows: {summary.n_complete_rows}, and at least {MIN_ROWS} "
                     'are needed: "drop" leaves out every other. Use another imputation, or fewer '
                     "variables.",
                     pointer="/estimator/imputation",
@@ -126,7 +126,7 @@ def _of_the_table(
         ):
             if width == summary.n_columns and summary.n_complete_rows <= width:
                 yield ProblemItem(
-                    message=f"{summary.n_complete_rows} rows are complete and more than {width} "
+                    message=f"Complete rows: {summary.n_complete_rows}, and more than {width} "
                     'are needed: "drop" leaves out every other. Use another imputation, or fewer '
                     "variables.",
                     pointer="/estimator/imputation",

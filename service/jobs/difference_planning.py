@@ -141,7 +141,7 @@ def _column(given: str, dataset: DatasetRecord, estimation: EstimationSpec) -> s
             "/by",
         )
     if columns[name].n_observed == 0 or columns[name].is_constant:
-        raise refused(f"{shorten(name)} has no two different values.", "/by")
+        raise refused(f"{shorten(name)} has fewer than two different values.", "/by")
     return name
 
 

@@ -60,12 +60,12 @@ _ESTIMATORS: tuple[tuple[RequestModel, str, list[str]], ...] = (
     ),
     (
         PseudoLikelihoodEstimatorSpec(),
-        "A deterministic comparator for complete tables; gaps are imputed by Gibbs sampling.",
+        "A deterministic comparator for complete tables; Gibbs sampling imputes missing cells.",
         [_NETWORK],
     ),
     (
         ScoreMatchingEstimatorSpec(),
-        "The quickest comparator, a linear system; gaps are imputed by Gibbs sampling.",
+        "The quickest comparator, a linear system; missing cells are imputed by Gibbs sampling.",
         [_NETWORK],
     ),
     (
@@ -81,7 +81,7 @@ _ESTIMATORS: tuple[tuple[RequestModel, str, list[str]], ...] = (
     ),
     (
         GaussianEmEstimatorSpec(),
-        'The estimator of model "gaussian": gaps are integrated out exactly.',
+        'The estimator of model "gaussian": missing cells are integrated out exactly.',
         [_LINE],
     ),
     (

@@ -24,18 +24,18 @@ class BootstrapEdgeRead(ResultModel):
 
     source: str = Field(description="The variable that comes first in the table.")
     target: str = Field(description="The other one.")
-    selected: bool = Field(description="Whether the estimation has it selected.")
+    selected: bool = Field(description="Whether the estimation selects it.")
     inclusion: float | None = Field(
         ge=0,
         le=1,
-        description="Share of the resamples with partial correlations that have it selected.",
+        description="Share of resamples that select it, of those with partial correlations.",
     )
     partial_correlation: SpreadRead = Field(
-        description="As it is estimated, drawn in by the penalty: where estimates fall, and no "
-        "interval for the true value."
+        description="Penalised estimates, shrunk towards zero: their spread, and no confidence "
+        "interval."
     )
     debiased: SpreadRead = Field(
-        description="Without the penalty's bias: an interval for the true value. Of `vnce`, and "
+        description="Without the penalty's bias: a confidence interval. Of `vnce`, and "
         "`nce` where no cell was filled; `n` is 0 of others."
     )
 
@@ -82,12 +82,12 @@ class BootstrapResult(SplitResult):
         description="Spearman's correlation of the sizes of all partial correlations, without bias "
         "where that is known, with the estimation's, mean over resamples.",
     )
-    n_selected: int = Field(ge=0, description="Pairs that the estimation has selected.")
+    n_selected: int = Field(ge=0, description="Pairs that the estimation selects.")
     top_kept: float | None = Field(
         ge=0,
         le=1,
-        description="Share of as many strongest pairs that are among the strongest in a resample "
-        "too, mean; null where none was selected.",
+        description="Mean share of the estimation's `n_selected` strongest pairs that are among a "
+        "resample's as many strongest; null where none is selected.",
     )
     strength_rank_correlation: float | None = Field(
         ge=-1, le=1, description="As `rank_correlation`, of the variables' strengths."

@@ -37,15 +37,15 @@ class ComparedModelRead(ResultModel):
     name: str = Field(description="Its name.")
     position: int = Field(ge=0, description="Its place in the job's `specifications`, from 0.")
     log_density: float | None = Field(
-        description="Mean log density of the observed cells of rows that were held out, nats a "
+        description="Mean log density of the observed cells of rows that were held out, nats per "
         "row, in the data's own units, whatever the transform."
     )
     standard_error: float | None = Field(ge=0, description="Its standard error, over rows.")
     behind: float | None = Field(
-        ge=0, description="By how much it is less than that of the best, which has 0."
+        ge=0, description="Log density of the best model minus this one's; 0 for the best."
     )
     behind_standard_error: float | None = Field(
-        ge=0, description="Standard error of `behind`, over rows, those of both models paired."
+        ge=0, description="Standard error of `behind`, from the differences row by row."
     )
     reason: str | None = Field(
         description="Why there is no density, such as a K that is not positive definite, or no fit "
@@ -69,8 +69,12 @@ class ComparedEdgeRead(ResultModel):
         le=1,
         description="Without the penalty's bias. Null, as the rest, where it is not known.",
     )
-    lower: float | None = Field(ge=-1, le=1, description="Lower end of its 95 % interval.")
-    upper: float | None = Field(ge=-1, le=1, description="Upper end of its 95 % interval.")
+    lower: float | None = Field(
+        ge=-1, le=1, description="Lower end of its 95 % confidence interval."
+    )
+    upper: float | None = Field(
+        ge=-1, le=1, description="Upper end of its 95 % confidence interval."
+    )
     verdict: Verdict | None = Field(description="`present`, `absent` or `undecided`.")
 
 
@@ -92,19 +96,17 @@ class ComparisonResult(SplitResult):
     dataset: DatasetIdentity = Field(description="What was read.")
     names: list[str] = Field(description="Variables.")
     n_rows: int = Field(ge=0, description="Rows with something observed; each is held out once.")
-    n_folds: int = Field(ge=2, description="Parts of the rows, the same for all.")
+    n_folds: int = Field(ge=2, description="Cross-validation folds, the same for all models.")
     models: list[ComparedModelRead] = Field(
         description="The specifications, the best first, those without a density next, those that "
         "failed last."
     )
     n_pairs: int = Field(ge=1, description="All pairs of variables.")
     agreed: list[ComparedPairRead] = Field(
-        description="Pairs that all models select, but for those without partial correlations, the "
-        "strongest first."
+        description="Pairs selected by every model that has partial correlations, strongest first."
     )
     disputed: list[ComparedPairRead] = Field(
-        description="Pairs that some select and others do not, the strongest first. The rest "
-        "none selects."
+        description="Pairs selected by some of these models and not by others, the strongest first."
     )
     seed: int = Field(ge=0, description="Seed of every random draw.")
     versions: VersionsRead = Field(description="What computed it.")

@@ -12,9 +12,9 @@ from service.results.schemas import ResultModel, VersionsRead
 class DifferenceNetworkRead(ResultModel):
     """One of the two networks."""
 
-    label: str = Field(description="Its data set's name, or which group it is of: `sex = 0`.")
-    job_id: str = Field(description="The estimation; of groups that of all rows.")
-    n_rows: int = Field(ge=0, description="Rows that it is of.")
+    label: str = Field(description="Its data set's name, or its group, such as `sex = 0`.")
+    job_id: str = Field(description="The estimation; for groups the one of all rows.")
+    n_rows: int = Field(ge=0, description="Rows it is fitted to.")
 
 
 class DifferenceEdgeRead(ResultModel):
@@ -30,11 +30,13 @@ class DifferenceEdgeRead(ResultModel):
     second: float | None = Field(ge=-1, le=1, description="That in the second.")
     difference: float | None = Field(ge=-2, le=2, description="`first` minus `second`.")
     standard_error: float | None = Field(ge=0, description="Standard error of the difference.")
-    lower: float | None = Field(ge=-2, le=2, description="Lower end of its 95 % interval.")
+    lower: float | None = Field(
+        ge=-2, le=2, description="Lower end of its 95 % confidence interval."
+    )
     upper: float | None = Field(ge=-2, le=2, description="Its upper end.")
-    z: float | None = Field(description="The difference in standard errors.")
+    z: float | None = Field(description="The difference divided by its standard error.")
     p_value: float | None = Field(
-        ge=0, le=1, description="p-value, two-sided, of equal partial correlations."
+        ge=0, le=1, description="Two-sided p-value of equal partial correlations."
     )
     q_value: float | None = Field(
         ge=0,
@@ -52,8 +54,8 @@ class GlobalTestRead(ResultModel):
     p_value: float | None = Field(
         gt=0,
         le=1,
-        description="Share of permutations, the networks themselves among them, in which it is at "
-        "least as large; null without permutations, and as `reason` says.",
+        description="(1 + b) / (1 + B) where b of B permutations have a statistic at least as "
+        "large; null without permutations, or as `reason` says.",
     )
 
 
@@ -63,30 +65,34 @@ class DifferenceResult(SplitResult):
     kind: Literal["difference"] = Field(description="The job's kind.")
     first: DifferenceNetworkRead = Field(description="The first network.")
     second: DifferenceNetworkRead = Field(description="The second one.")
-    by: str | None = Field(description="Column whose two values are the groups; null of results.")
+    by: str | None = Field(
+        description="Column whose two values are the groups; null for two results."
+    )
     n_unlabelled: int = Field(ge=0, description="Rows of neither group, which were left out.")
     held: HeldChoicesRead | None = Field(
-        description="What the estimation chose and both groups share; null of results, each of "
-        "which has its own."
+        description="What the estimation chose and both groups share; null for two results, as "
+        "each has its own."
     )
     n_permutations: int = Field(ge=0, description="Permutations of rows that were asked for.")
-    n_ok: int = Field(ge=0, description="Permutations that have two networks.")
-    n_failed: int = Field(ge=0, description="Permutations that have not.")
+    n_ok: int = Field(ge=0, description="Permutations in which both networks have standard errors.")
+    n_failed: int = Field(
+        ge=0, description="Other permutations, counted in `permutation_failures`."
+    )
     permutation_failures: dict[str, int] = Field(
-        description="How many have not, by cause: why there are no standard errors, why the fit "
+        description="How many failed, by cause: why there are no standard errors, why the fit "
         "refused the table, or `part-failed` of those of parts without a result."
     )
     reason: str | None = Field(
-        description="Why the networks as a whole have no p-values; null where they have."
+        description="Why the global tests have no p-values; null where they have."
     )
     largest_z: GlobalTestRead = Field(
-        description="By the largest |z| of a pair, which sees few large differences."
+        description="By the largest |z| of a pair: sensitive to few large differences."
     )
     sum_of_squares: GlobalTestRead = Field(
-        description="By the sum of z² over pairs, which sees many small ones."
+        description="By the sum of z² over pairs: sensitive to many small ones."
     )
     fdr: float = Field(gt=0, lt=1, description="False discovery rate at which pairs differ.")
-    n_differing: int = Field(ge=0, description="Pairs that do.")
+    n_differing: int = Field(ge=0, description="Pairs found to differ.")
     edges: list[DifferenceEdgeRead] = Field(description="All pairs, the largest |z| first.")
     seed: int = Field(ge=0, description="Seed of every random draw.")
     versions: VersionsRead = Field(description="What computed it.")

@@ -180,12 +180,15 @@ class EdgeRead(ResultModel):
         "where it is not known: `uncertainty` of the result says why.",
     )
     standard_error: float | None = Field(
-        ge=0, description="Standard error of `debiased`, over tables of as many rows and gaps."
+        ge=0,
+        description="Standard error of `debiased`, over tables of as many rows and missing cells.",
     )
-    lower: float | None = Field(ge=-1, le=1, description="Lower end of the 95 % interval.")
+    lower: float | None = Field(
+        ge=-1, le=1, description="Lower end of its 95 % confidence interval."
+    )
     upper: float | None = Field(ge=-1, le=1, description="Its upper end.")
     p_value: float | None = Field(
-        ge=0, le=1, description="p-value, two-sided, of a partial correlation of zero."
+        ge=0, le=1, description="Two-sided p-value of a partial correlation of zero."
     )
     q_value: float | None = Field(
         ge=0, le=1, description="Least false discovery rate at which the pair is found."

@@ -45,8 +45,8 @@ class LinearTermRead(ResultModel):
     choice: LinearChoice = Field(description="`free` or `zero`.")
     values: list[float] = Field(description="h, one number a variable; all 0 where left out.")
     evidence: LinearEvidence | None = Field(
-        description="Null when nothing was to be decided, and of a comparator where a variable "
-        "lies further from zero than any model without the term."
+        description="Null if `linear` was not `auto`, and for a comparator if a variable lies "
+        "further from zero than any model without the term allows."
     )
 
 
@@ -60,7 +60,7 @@ class PenaltyStep(ResultModel):
     strength: float = Field(gt=0, description="Strength, no unit.")
     criterion: float | None = Field(
         description="What the rule judges by: `held-out`, the mean objective per row held out "
-        "(`gaussian-em`: the log likelihood); `ebic`, the criterion, small for good; `stability`, "
+        "(`gaussian-em`: the log likelihood); `ebic`, the criterion, lower is better; `stability`, "
         "the bound on the expected number of false edges. Null where the fit was not finite."
     )
     standard_error: float | None = Field(
@@ -101,9 +101,9 @@ class PenaltyRead(ResultModel):
         default=None,
         ge=0,
         le=1,
-        description="Of the penalty `adaptive`, how far the end of the fit spares strong "
-        "interactions that its beginning has found: as far as held-out rows gain by it, or 1 where "
-        "the strength was given. Null of other penalties, estimators and in earlier results.",
+        description="Of the penalty `adaptive`, how far the last iterations reduce the shrinkage "
+        "of strong interactions found before: as far as held-out rows gain by it, or 1 where the "
+        "strength was given. Null for other penalties, estimators and in earlier results.",
     )
     path: list[PenaltyStep] = Field(
         description="Every strength tried, in order; empty if none was."
@@ -120,7 +120,7 @@ class StabilityRead(ResultModel):
     threshold: float = Field(ge=0, le=1, description="Inclusion from which an edge is stable.")
     mean_edges: float | None = Field(ge=0, description="Mean number of edges of a half-sample.")
     expected_false_edges: float | None = Field(
-        ge=0, description="Bound on the expected number of stable edges that should not be there."
+        ge=0, description="Upper bound on the expected number of false edges among the stable ones."
     )
     reason: str | None = Field(description="Why no inclusion is given; null where it is.")
     n_counted: dict[str, int] = Field(
@@ -141,7 +141,7 @@ class ConvergenceRead(ResultModel):
         description="Last value of the objective, per row: with its penalty, and of columns scaled "
         "for the fit. Of Monte-Carlo likelihood and contrastive divergence it is the squared "
         "length of the gradient, noise included; of Gaussian EM the log likelihood without a "
-        "penalty; of score matching minus its loss (`gaussian-score-matching`: less the penalty)."
+        "penalty; of score matching its negated loss (`gaussian-score-matching`: less the penalty)."
     )
     gradient_norm: float | None = Field(ge=0, description="Norm of the scaled gradient at the end.")
     column_change: list[float | None] | None = Field(
@@ -178,8 +178,8 @@ class DiagnosticsRead(ResultModel):
     n_draws: int | None = Field(ge=0, description="Latent draws per row of data.")
     largest_interaction: float | None = Field(
         ge=0,
-        description="Largest interaction between two variables, both scaled to unit strength of "
-        "their own; above 1 the fit may be running away. Of model `gaussian` the largest partial "
+        description="Largest interaction between two variables, both scaled to unit precision; "
+        "above 1 the estimates may be diverging. Of model `gaussian` the largest partial "
         "correlation, sign dropped.",
     )
     noise_ratio: float | None = Field(
@@ -231,10 +231,10 @@ class EdgeRuleRead(ResultModel):
 
 
 class UncertaintyRead(ResultModel):
-    """How sure the edges are, in all."""
+    """How sure the edges are: the tests of all of them, counted."""
 
     reason: str | None = Field(
-        description="Why edges have no standard errors; null where they have, else all below is."
+        description="Why edges have no standard errors; if set, all fields below are null."
     )
     linear: LinearChoice | None = Field(
         default=None,
@@ -247,13 +247,11 @@ class UncertaintyRead(ResultModel):
     fdr_method: FdrMethod | None = Field(description="How q-values are made of p-values.")
     n_present: int | None = Field(ge=0, description="Pairs found present.")
     n_absent: int | None = Field(ge=0, description="Pairs found absent.")
-    n_undecided: int | None = Field(
-        ge=0, description="Pairs of which the table does not tell which they are."
-    )
+    n_undecided: int | None = Field(ge=0, description="Pairs found neither present nor absent.")
 
 
 class IntervalRead(ResultModel):
-    """An estimate and its 95 % interval."""
+    """An estimate and its 95 % confidence interval."""
 
     value: float = Field(description="The estimate.")
     lower: float = Field(description="Lower end of the interval.")
@@ -331,7 +329,7 @@ class TransformStep(ResultModel):
         description="That of all variables, or a list with that of each."
     )
     log_density: float | None = Field(
-        description="Mean log density of held-out rows' observed cells, in nats a row and the "
+        description="Mean log density of held-out rows' observed cells, in nats per row and the "
         "table's units; null where it is not finite."
     )
     standard_error: float | None = Field(

@@ -40,7 +40,7 @@ _FULL_ITERATIONS = 200
 _MESSAGES = {
     FitStatus.CONVERGED: "A cycle no longer moved the objective by `tolerance`.",
     FitStatus.MAX_ITERATIONS: "The fit stopped at the number of cycles or epochs it was given. See "
-    "by the objective's path whether it has settled; try more of them, or another start.",
+    "by the objective's path whether it has converged; try more of them, or another start.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
     "returned. Try another start, and see that q and the noise reach wherever the model does.",
     FitStatus.CANCELLED: "The fit was cancelled; the last estimate is returned.",

@@ -24,8 +24,8 @@ _LEAST_EFFECTIVE = 0.01
 _LEAST_EFFECTIVE_DRAWS = 0.1
 
 _SEPARATED = (
-    "Noise is told apart from data with near certainty, so that c and all that scales the density "
-    "are hardly determined: their estimates may have run away. Fit the noise to the data, with "
+    "Noise and data are classified with near certainty, so that c and all that scales the density "
+    "are hardly determined: their estimates may have diverged. Fit the noise to the data, with "
     "their covariance if possible, bring its spread near theirs, or raise `nu`."
 )
 _FEW_NOISE_ROWS = (

@@ -80,10 +80,10 @@ def not_modelled(imputation: str, num_missing: int) -> FitWarning:
         )
     else:
         meaning = (
-            f"filled ({imputation}) before the fit: the estimates are biased by it, the more the "
-            "more cells are missing."
+            f"filled ({imputation}) before the fit, which biases the estimates, increasingly with "
+            "their share."
         )
-    return FitWarning("missing-cells-not-modelled", f"{num_missing} missing cells were {meaning}")
+    return FitWarning("missing-cells-not-modelled", f"Missing cells ({num_missing}) were {meaning}")
 
 
 def fit_filled(

@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Spread:
-    """A covariance (d, d), its inverse, and the penalty of it, nats a row."""
+    """A covariance (d, d), its inverse, and the penalty of it, nats per row."""
 
     covariance: Tensor
     precision: Tensor
@@ -47,7 +47,7 @@ class GaussianFit:
     mean: Tensor
     spread: Spread
     log_likelihood_path: tuple[float, ...]
-    """Observed-data log likelihood, nats a row, of the estimates before each iteration, in the
+    """Observed-data log likelihood, nats per row, of the estimates before each iteration, in the
     units of the table that was standardised; less the penalty where there is one."""
     column_change: FloatArray
     """(d,): change of the mean imputed value of each column in the last iteration."""
@@ -80,7 +80,7 @@ def fit_gaussian(
 
     Or from another mean and spread. `span` is the part of the present stage that this is, None if
     that has been entered. Without an `m_step` nothing is penalised.
-    Ends when an iteration gains less than `tolerance` nats a row. A covariance that becomes
+    Ends when an iteration gains less than `tolerance` nats per row. A covariance that becomes
     singular ends it too, with status `NON_FINITE` and the last regular estimate.
     """
     log_jacobian = float(table.log_jacobian().mean())
@@ -269,6 +269,6 @@ def _singular(path: list[float]) -> str:
     last = f"{path[-1]:.6g}" if path else "none"
     return (
         f"The covariance became singular in iteration {max(len(path), 1)} (last finite log "
-        f"likelihood: {last} nats a row): some column is a function of others, or rows are too "
+        f"likelihood: {last} nats per row): some column is a function of others, or rows are too "
         "few. The last regular estimate is returned. Leave out such columns."
     )

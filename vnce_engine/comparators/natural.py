@@ -124,10 +124,9 @@ def _limit_warnings(ascent: "_Ascent") -> tuple[FitWarning, ...]:
     return (
         FitWarning(
             "definiteness-limit",
-            f"Of {ascent.num_held} of {len(ascent.path)} steps hardly anything could be taken, or "
-            "nothing: K would not have stayed safely positive definite, as this method keeps it. "
-            "The likelihood may rise beyond that limit, where K is indefinite, and the estimates "
-            "lie where the steps ended.",
+            f"{ascent.num_held} of {len(ascent.path)} steps were cut short, or not taken, to keep "
+            "K safely positive definite. The likelihood may be higher where K is indefinite; the "
+            "estimates are where the steps ended.",
         ),
     )
 

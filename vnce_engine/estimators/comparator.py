@@ -153,7 +153,7 @@ class ComparatorEstimator(NetworkEstimator):
                 "linear-term-needed",
                 f"The mean is more than {largest_distance(X.shape[1]):.1f} standard deviations "
                 f"above 0 in {listed(columns)}, further than in any model of {X.shape[1]} columns "
-                "without a linear term: interactions are made up to account for it.",
+                "without a linear term: the fit compensates by spurious interactions.",
                 tuple(columns),
             )
         ]

@@ -31,8 +31,8 @@ _MAX_ROUNDS = 100
 _IMPUTATIONS = ("gibbs", Imputation.MEAN, Imputation.ZERO, Imputation.DROP)
 _MESSAGES = {
     **MESSAGES,
-    FitStatus.CONVERGED: "The optimum was found, and imputed cells settled where there are any.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates settled, or at `max_iter` "
+    FitStatus.CONVERGED: "The optimum was found, and imputed cells converged where there are any.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped before the estimates converged, or at `max_iter` "
     "rounds: see `column_change_` for how far each column's imputed cells still moved. Columns "
     "that are nearly functions of others may be behind it.",
 }

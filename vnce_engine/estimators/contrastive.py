@@ -67,8 +67,8 @@ class ContrastiveEstimator(NetworkEstimator):
         """
         if self.selection == "stability":
             raise ValueError(
-                "`selection='stability'` chooses the graph by half-samples, and `stability_` says "
-                "how stable it is"
+                "a graph that `selection='stability'` chose by half-samples cannot be held in "
+                "other fits; `stability_` says how stable its edges are"
             )
         if self.selection == "ebic":
             held = super().with_choices(replace(choices, penalty=None, penalty_kind=None))
@@ -159,8 +159,8 @@ class ContrastiveEstimator(NetworkEstimator):
             self.inclusion_threshold, self.n_subsamples // 2
         ):
             raise ValueError(
-                f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
-                f"`n_subsamples={self.n_subsamples}`; take more of them"
+                f"`inclusion_threshold={self.inclusion_threshold:g}` gives no bound on the number "
+                f"of false edges with `n_subsamples={self.n_subsamples}`; increase it"
             )
 
     def _check_penalties(self) -> None:

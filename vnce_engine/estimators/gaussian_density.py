@@ -39,7 +39,7 @@ class GaussianDensity(NetworkEstimator):
         return draw_normal
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Return the mean log density of the observed cells of X's rows, in nats a row.
+        """Return the mean log density of the observed cells of X's rows, in nats per row.
 
         Missing cells are integrated out exactly; rows with nothing observed are left out. Higher is
         better, and searches such as `GridSearchCV` use it. The density is that of the Gaussian

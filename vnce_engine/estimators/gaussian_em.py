@@ -38,9 +38,9 @@ FloatArray = NDArray[np.float64]
 _MAX_ITERATIONS = 500
 _MESSAGES = {
     **MESSAGES,
-    FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats a row.",
-    FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood settled: "
-    "see `column_change_` for how far each column's imputed cells still moved.",
+    FitStatus.CONVERGED: "An EM iteration gained less than `tol` nats per row.",
+    FitStatus.MAX_ITERATIONS: "EM stopped at `max_iter` iterations before the likelihood "
+    "converged: see `column_change_` for how far each column's imputed cells still moved.",
     FitStatus.NON_FINITE: "The likelihood became infinite or undefined.",
 }
 _STUCK = (
@@ -93,7 +93,7 @@ class GaussianEM(GaussianComparator):
     max_iter : int or None
         EM iterations at most, 500 if None.
     tol : float
-        Gain of an iteration, in nats a row, at which EM has converged.
+        Gain of an iteration, in nats per row, at which EM has converged.
     random_state : int, Generator, RandomState or None
         Seed that deals rows to the folds of "cv"; None draws a new one.
     min_observed : int or None
@@ -114,7 +114,7 @@ class GaussianEM(GaussianComparator):
     the Gaussian integral, and `objective_path_` the log likelihood of the observed cells, nats a
     row, in the units of the (transformed) columns, less the penalty where the lasso is the M-step.
     With "ebic" and "cv" `penalty_path_` has all strengths with their criterion: the eBIC, or the
-    log likelihood of held-out rows, nats a row. `selection_` calls them "ebic" and "held-out".
+    log likelihood of held-out rows, nats per row. `selection_` calls them "ebic" and "held-out".
     """
 
     penalty: float | Literal["ebic", "cv"] | None = None
@@ -271,6 +271,6 @@ def _comparator_fit(em: GaussianFit, status: FitStatus, precision: Tensor) -> Co
 def _missing_at_random(num_missing: int) -> FitWarning:
     return FitWarning(
         "missing-at-random",
-        f"{num_missing} cells are missing: the estimates are valid if cells are missing at random, "
-        "which may depend on observed cells of the row but not on missing ones.",
+        f"Missing cells: {num_missing}. The estimates are valid if cells are missing at random: "
+        "whether one is may depend on observed cells of its row, but not on missing ones.",
     )

@@ -74,7 +74,7 @@ class TruncatedGaussianMLE(ComparatorEstimator):
         |partial correlation| from which a pair is shown as an edge.
 
     The attributes are those of `TruncatedGaussianVNCE`. `objective_path_` holds, for each step, the
-    log likelihood in nats a row that a full natural-gradient step would gain to second order
+    log likelihood in nats per row that a full natural-gradient step would gain to second order
     ("natural"), or the squared length of the gradient ("stochastic").
     """
 

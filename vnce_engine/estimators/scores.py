@@ -21,8 +21,8 @@ from vnce_engine.inference.imputation import missing_cells
 def predictive_score(model: QuadraticModel, Y: NDArray[np.float64], ceiling: Tensor) -> float:
     """Return the mean log density of the observed cells of Y (n, d) given their row's others.
 
-    In nats a cell. Each cell is taken for missing in turn, and its density is its factor of q given
-    the cells that are left: exact in complete rows, where the sum over a row is its log
+    In nats per cell. Each cell is taken for missing in turn, and its density is its factor of q
+    given the cells that are left: exact in complete rows, where the sum over a row is its log
     pseudo-likelihood (Besag, 1975), and mean-field's in others. NaN where nothing is observed.
     """
     observations = Observations.from_array(Y)
@@ -42,7 +42,7 @@ def predictive_score(model: QuadraticModel, Y: NDArray[np.float64], ceiling: Ten
 def likelihood_score(mean: Tensor, precision: Tensor, Y: NDArray[np.float64]) -> float:
     """Return the mean over rows of Y (n, d) of the log density of their observed cells.
 
-    In nats a row, of N(mean, precision⁻¹), its missing cells integrated out exactly; rows with
+    In nats per row, of N(mean, precision⁻¹), its missing cells integrated out exactly; rows with
     nothing observed are left out. NaN where nothing is observed.
     """
     rows = known_rows(Y)

@@ -204,14 +204,14 @@ class Advice:
         # The adaptive penalty hardly shrinks what is strong.
         kind = ' with `penalty_kind="ridge"`' if "penalty_kind" in self.options else ""
         own = [f"{penalty}{kind}" for penalty in self._stronger()]
-        return _try([*own, "`TruncatedGaussianVNCE` (estimator `vnce`): its K is always so"])
+        return _try([*own, "`TruncatedGaussianVNCE` (estimator `vnce`), whose K always is"])
 
     def _on_interaction(self, _: FitWarning) -> str:
         if self.dependence is None:
-            return f"The fit may be running away. {_try(self._stronger())}".strip()
+            return f"The estimates may be diverging. {_try(self._stronger())}".strip()
         return (
-            f"It is that of {self.dependence}, which call for one so large: a stronger penalty "
-            "would flatten it. If one repeats the other, leave one out."
+            f"It is the interaction of {self.dependence}, which alone implies one so large: a "
+            "stronger penalty would shrink it too far. If one repeats the other, leave one out."
         )
 
     def _on_overlap(self, _: FitWarning) -> str:
@@ -269,7 +269,7 @@ class Advice:
         return subtract
 
     def _on_found_linear(self, _: FitWarning) -> str:
-        return '`linear="free"` estimates it.'
+        return 'Set `linear="free"` for a linear term in all estimates.'
 
     def _on_missing_linear(self, _: FitWarning) -> str:
         return 'Try `linear="auto"`, or `linear="free"`.'

@@ -92,7 +92,7 @@ def missing_completely_at_random() -> FitWarning:
     return FitWarning(
         "missing-completely-at-random",
         "Cells are missing: the estimates are valid if cells are missing completely at random, "
-        "whatever their own value and those of the other columns.",
+        "independently of their own value and of all other cells.",
     )
 
 
@@ -148,18 +148,18 @@ def overlap_warnings(diagnostics: Diagnostics) -> list[FitWarning]:
             FitWarning(
                 "noise-separated",
                 "Noise and data hardly overlap: "
-                f"{diagnostics.separated_share:.0%} of the rows are told from noise with "
+                f"{diagnostics.separated_share:.0%} of the rows are classified with near "
                 "certainty (mean probability of the wrong class "
-                f"{diagnostics.mean_classification:.3g}). Any K and any c would do as well: do not "
-                "read them as estimates.",
+                f"{diagnostics.mean_classification:.3g}). K and c are not identified: do not "
+                "interpret them.",
             )
         )
     elif diagnostics.mean_classification < _SMALLEST_CLASSIFICATION:
         warnings.append(
             FitWarning(
                 "noise-told-apart",
-                "Noise is told apart from data with too much certainty (mean probability of the "
-                f"wrong class {diagnostics.mean_classification:.3g}): the estimates may run away.",
+                "Noise and data overlap too little (mean probability of the wrong class "
+                f"{diagnostics.mean_classification:.3g}): the estimates may diverge.",
             )
         )
     share = diagnostics.effective_sample_size
@@ -183,11 +183,11 @@ def grid_end_warnings(path: Sequence[PenaltyStep]) -> list[FitWarning]:
     strength = path[chosen].strength
     if chosen == 0 and path[0].num_edges == 0:
         meaning = (
-            " No interaction is left there, so that a stronger one would change nothing. That does "
-            "not show that there is no structure: a larger table may."
+            " No interaction is left there, so that a stronger one would change nothing. That is "
+            "no evidence against structure: a larger table may reveal some."
         )
     elif chosen == 0:
-        meaning = " Weak edges at this end do not show that there is no structure."
+        meaning = " Weak edges at this end are no evidence that edges are absent."
     else:
         meaning = ""
     end = "strongest" if chosen == 0 else "weakest"
@@ -222,8 +222,8 @@ def linear_warnings(p_value: float | None) -> list[FitWarning]:
     return [
         FitWarning(
             "linear-term-found",
-            f"Held-out rows leave the linear term out, but a test finds one (p = {p_value:.1g}): "
-            "intervals, tests and verdicts allow for it; the estimates with a penalty do not.",
+            f"Held-out rows chose no linear term, but a test rejects h = 0 (p = {p_value:.1g}): "
+            "debiased estimates, intervals and verdicts include one, penalised estimates do not.",
         )
     ]
 
@@ -247,7 +247,7 @@ def uncounted_pairs_warnings(stability: Stability | None, names: Sequence[str]) 
         FitWarning(
             "pairs-without-inclusion",
             f"Too few half-samples have two different values of {listed(counts)}: pairs with them "
-            "have no inclusion and are no edges; all others are counted as they are. Leave such "
+            "have no inclusion and are not selected; other pairs are not affected. Leave such "
             "columns out.",
             tuple(names[j] for j in rare),
         )
@@ -262,4 +262,4 @@ def stability_warnings(stability: Stability | None) -> tuple[FitWarning, ...]:
     failed = f"{stability.n_failed} of {stability.n_requested} half-samples failed ({causes})"
     if stability.inclusion is None:
         return (FitWarning("stability-undetermined", f"{failed}. {stability.reason}."),)
-    return (FitWarning("half-samples-failed", f"{failed}. Inclusions are shares of the others."),)
+    return (FitWarning("half-samples-failed", f"{failed}. Inclusions are shares of those left."),)

@@ -21,8 +21,8 @@ class PenaltyStep:
     strength: float
     criterion: float
     """What the rule judges by: "held-out" by the mean VNCE objective of held-out rows (of Gaussian
-    EM, their log likelihood), nats a row; "ebic" by the criterion, small for good; "stability" by
-    its bound on the expected number of false edges."""
+    EM, their log likelihood), nats per row; "ebic" by the criterion, lower is better; "stability"
+    by its bound on the expected number of false edges."""
     standard_error: float | None
     """Of a held-out objective's difference from the best strength's, row by row; 0 for the best.
     None for the other rules."""
@@ -72,7 +72,7 @@ class LinearEvidence:
     """What held-out rows say about the linear term."""
 
     gain: float
-    """Mean gain of the held-out objective from a free linear term, nats a row."""
+    """Mean gain of the held-out objective from a free linear term, nats per row."""
     standard_error: float
     rule: str
     """When the term is kept, in words."""
@@ -198,7 +198,7 @@ class FitResult:
     status: FitStatus
     message: str
     objective_path: tuple[float, ...]
-    """The penalised objective after each cycle, nats a row; it may fall a little at E-steps. Of a
+    """The penalised objective after each cycle, nats per row; it may fall a little at E-steps. Of a
     comparator, what `objective_name` says."""
     num_iterations: int
     penalty: float | None

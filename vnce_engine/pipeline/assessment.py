@@ -79,9 +79,9 @@ def assess(
         if step is not None and parameters < problem.num_rows:
             step = _nearer(setting, sample, step, strength, progress)
     except SamplingWarning:
-        return Assessment.missing("columns depend too nearly on each other to draw rows like them")
+        return Assessment.missing("columns are too nearly collinear to draw rows from the model")
     if step is None:
-        reason = "the rows are too few, or too much alike, for as many parameters"
+        reason = "the rows are too few, or too much alike, for the number of parameters"
         return Assessment(None, reason, first)
     return Assessment(step.uncertainty(), None, first, None if found is None else found.p_value)
 

@@ -67,12 +67,12 @@ MESSAGES = {
     **reports.MESSAGES,
     FitStatus.CONVERGED: "The change of a cycle fell below `tol`, or far below the estimates' "
     "standard errors.",
-    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before the estimates settled.",
+    FitStatus.MAX_ITERATIONS: "The fit stopped at `max_iter` cycles before it converged.",
     FitStatus.NON_FINITE: "The objective became infinite or undefined; the last finite estimate is "
     "returned. Look for extreme values.",
 }
 
-NO_OVERLAP = " But noise and data hardly overlap: K and c are no estimates; see the warnings."
+NO_OVERLAP = " But noise and data hardly overlap: do not interpret K and c; see the warnings."
 
 
 @dataclass(frozen=True)

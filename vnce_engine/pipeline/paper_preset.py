@@ -21,7 +21,7 @@ _MESSAGES = {
     **MESSAGES,
     FitStatus.CONVERGED: "A cycle no longer raised the objective.",
     FitStatus.MAX_ITERATIONS: "The paper's recipe ended at its cap of BFGS iterations, `max_iter`, "
-    "before the objective settled; with missing cells, whose draws are new every cycle, it "
+    "before the objective converged; with missing cells, whose draws are new every cycle, it "
     "normally does. Look at the objective's path.",
 }
 

@@ -223,7 +223,7 @@ def _graphs(
         if status is FitStatus.NON_FINITE:
             return "the objective was infinite or undefined"
         if status is FitStatus.MAX_ITERATIONS:
-            return f"not settled after {_MAX_CYCLES} cycles"
+            return f"not converged after {_MAX_CYCLES} cycles"
         graphs.append(graph_of(cycles.augmented))
         if num_edges(cycles.augmented) > most_edges:
             break

@@ -80,7 +80,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="""Learn an undirected network from a table with holes.
+    help="""Learn an undirected network from a table with missing cells.
 
     Start with **vnce demo**, or with a table of your own: **vnce fit table.csv --out result**.
 

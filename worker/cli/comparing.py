@@ -73,7 +73,7 @@ def compare(
         typer.Option(
             "--out",
             file_okay=False,
-            help="Folder that the files of a FILE's comparison go to.",
+            help="Folder that the files go to, where the table is a file.",
             show_default="print only",
         ),
     ] = None,
@@ -82,17 +82,20 @@ def compare(
     as_json: Json = False,
     **given: Any,
 ) -> None:
-    """Compare models of one table: which describes rows that it has not seen, where edges differ.
+    """Compare models of one table by cross-validated log density, and show where edges differ.
 
-    All are fitted without the same parts of the rows, and judged by the log density of these. A
-    file is read and compared here, on all cores; a data set by the service that has it.
+    All models use the same folds. A file is read and compared here, on all cores; a data set by the
+    service that has it.
     """
     reading, body = READING.document(given), COMPARISON.document(given)
     body["specifications"] = model
     file = Path(table)
     if not file.is_file():
         if reading or out is not None or not table.startswith(_IDENTIFIER):
-            raise typer.BadParameter(f"no file {table}, and only files are read here")
+            raise typer.BadParameter(
+                f"{table} is no file; reading options and --out need one, and identifiers of data "
+                f"sets begin with {_IDENTIFIER}"
+            )
         body["dataset_id"] = table
         raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
     threads.limit(1)

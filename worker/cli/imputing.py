@@ -88,6 +88,6 @@ def _filled(counts: CountsRead) -> str:
 
 def _how(spec: EstimationSpec) -> str:
     if spec.imputations is None:
-        return "by their means"
+        return "by their conditional means"
     tables = counted(spec.imputations, "table")
     return f"by draws, in {tables} one below the other"

@@ -78,7 +78,7 @@ def demo(
         Path, typer.Option("--out", file_okay=False, help="Folder that the files go to.")
     ] = Path("vnce-demo"),
 ) -> None:
-    """Run the main job end to end: two tables with holes, two estimators, over HTTP."""
+    """Run the main job end to end: two tables with missing cells, two estimators, over HTTP."""
     threads.limit(1)
     from worker.cli.demo import run_demo  # noqa: PLC0415 - NumPy, which reads the limit at import
 
@@ -115,10 +115,10 @@ def reproduce(
     ] = None,
     **given: Any,
 ) -> None:
-    """Reproduce an experiment of the paper: data, tables and figure.
+    """Reproduce an experiment of the paper, or one of our own: data, tables and figure.
 
     posterior-toy: Figures 1 and 2. mixture-em: Figure 3. mixture-population: Figure 4.
-    graph-recovery: Figure 5. coverage: how often intervals hold the truth, which the paper has not.
+    graph-recovery: Figure 5. coverage, not in the paper: of the 95 % intervals of edges.
     """
     threads.limit(1)
     from worker.cli import reproduce as runs  # noqa: PLC0415 - torch, which reads the limit at import
@@ -166,7 +166,7 @@ def impute(
             min=1,
             max=MAX_IMPUTATIONS,
             help="Completed tables to draw, one below the other, for Rubin's rules.",
-            show_default="one, every missing cell at its mean",
+            show_default="one, every missing cell at its conditional mean given its row",
         ),
     ] = None,
     **given: Any,
@@ -208,22 +208,22 @@ def fit(
         typer.Option(
             min=2,
             max=2_000,
-            help="Fit the network again to so many resamples of the rows, on all cores.",
+            help="Bootstrap: refit the network to so many resamples of the rows, on all cores.",
             show_default=False,
         ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            help="Column with two different values: say whether the networks of the two groups of "
-            "rows differ, the column left out of them.",
+            help="Column with two different values: test whether the networks of the two groups of "
+            "rows differ. The column itself is in neither.",
             show_default=False,
         ),
     ] = None,
     permutations: Annotated[
         int,
         typer.Option(
-            min=0, max=2_000, help="With --by, permutations of rows that judge whole networks."
+            min=0, max=2_000, help="With --by, permutations of rows for the global tests."
         ),
     ] = PERMUTATIONS_OF_GROUPS,
     as_json: Json = False,

@@ -65,7 +65,9 @@ def _transform(result: EstimationResult) -> str:
     if not isinstance(applied, list):
         return applied
     counts = Counter(applied)
-    return " and ".join(f"{name} of {count}" for name, count in counts.most_common())
+    return ", ".join(
+        f"{name} ({counted(count, 'variable')})" for name, count in counts.most_common()
+    )
 
 
 def _compared(evidence: Sequence[TransformStep]) -> str:
@@ -84,6 +86,5 @@ def _compared(evidence: Sequence[TransformStep]) -> str:
         for name, (density, error) in densities.items()
         if name != best
     ]
-    return (
-        f"Log density of held-out rows, nats a row: {'; '.join([f'{best} {level:.2f}', *others])}."
-    )
+    rest = f"; differences from it: {'; '.join(others)}" if others else ""
+    return f"Held-out log density, nats per row: {best} {level:.2f}{rest}."

@@ -115,9 +115,9 @@ def _print_bootstrap(console: Console, document: JsonObject) -> None:
         for edge in edges[:_MOST_ROWS]
         for spread in (edge["debiased"] if edge["debiased"]["n"] else edge["partial_correlation"],)
     ]
-    console.print(
-        listing(("variable", "variable", "selected", "inclusion", "mean", "lower", "upper"), rows)
-    )
+    spread_of = "debiased mean" if edges and edges[0]["debiased"]["n"] else "penalised mean"
+    headings = ("variable", "variable", "selected", "inclusion", spread_of, "lower", "upper")
+    console.print(listing(headings, rows))
     if left := len(edges) - len(rows):
         console.print(f"… and {left} more in bootstrap.csv", highlight=False)
     failed = "".join(
@@ -125,13 +125,18 @@ def _print_bootstrap(console: Console, document: JsonObject) -> None:
     )
     console.print(
         f"{document['n_ok']} of {counted(document['n_requested'], 'resample')} have a network."
-        f"{failed}\nRanking: correlation with the estimation's "
-        f"{_number(document['rank_correlation'])}; {_number(document['top_kept'])} of the "
-        f"{document['n_selected']} strongest pairs kept. Strength of variables: correlation "
-        f"{_number(document['strength_rank_correlation'])}.",
-        markup=False,
-        highlight=False,
+        f"{failed}",
+        **_PLAIN,
     )
+    if document["reason"] is not None:
+        console.print(f"No shares and intervals: {document['reason']}.", **_PLAIN)
+    for said, field in (
+        ("Rank correlation with the estimation, of pairs", "rank_correlation"),
+        ("Rank correlation with the estimation, of strengths", "strength_rank_correlation"),
+        (f"Share of its {document['n_selected']} strongest pairs that stay so", "top_kept"),
+    ):
+        if document[field] is not None:
+            console.print(f"{said}: {_number(document[field])}.", **_PLAIN)
     _print_parts(console, document)
 
 
@@ -170,9 +175,10 @@ def _print_comparison(console: Console, document: JsonObject) -> None:
     if len(disputed) > _MOST_ROWS:
         console.print(f"… and {len(disputed) - _MOST_ROWS} more in pairs.csv", highlight=False)
     console.print(
-        f"Mean log density of {counted(document['n_rows'], 'row')} that were held out, nats a row, "
-        f"{document['n_folds']} folds. Of {counted(document['n_pairs'], 'pair')} all models select "
-        f"{len(document['agreed'])}, some {len(disputed)}.",
+        f"Mean held-out log density of {counted(document['n_rows'], 'row')}, nats per row, "
+        f"{document['n_folds']} folds. {len(document['agreed'])} of "
+        f"{counted(document['n_pairs'], 'pair')} are selected by all models, {len(disputed)} only "
+        "by some.",
         **_PLAIN,
     )
     _print_parts(console, document)
@@ -187,7 +193,7 @@ def _remarks(model: JsonObject) -> Iterator[str]:
     if not fit["converged"]:
         yield "the fit to all rows has not converged."
     if fit["n_unconverged_folds"]:
-        yield f"not converged without {counted(fit['n_unconverged_folds'], 'fold')}."
+        yield f"fits without a fold that have not converged: {fit['n_unconverged_folds']}."
     for code, line in one_a_kind(fit["warnings"]):
         yield f"{line} [{code}]"
 
@@ -212,7 +218,7 @@ def _print_difference(console: Console, document: JsonObject) -> None:
         f"discovery rate of {document['fdr']:g}."
     ]
     if document["n_unlabelled"]:
-        lines.append(f"Of neither group: {counted(document['n_unlabelled'], 'row')}.")
+        lines.append(f"Rows in neither group, left out: {document['n_unlabelled']}.")
     for name, test in (
         ("Largest |z|", document["largest_z"]),
         ("Sum of z²", document["sum_of_squares"]),
@@ -220,7 +226,7 @@ def _print_difference(console: Console, document: JsonObject) -> None:
         p_value = "" if test["p_value"] is None else f", p {test['p_value']:.3g}"
         lines.append(f"{name}: {_number(test['statistic'])}{p_value}.")
     if document["reason"] is not None:
-        lines.append(f"No p-values of whole networks: {document['reason']}.")
+        lines.append(f"No p-values of the global tests: {document['reason']}.")
     lines += [
         f"{count} of {counted(document['n_permutations'], 'permutation')} failed: {cause}"
         for cause, count in document["permutation_failures"].items()

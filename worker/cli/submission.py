@@ -96,7 +96,7 @@ def bootstrap(
     as_json: Json = False,
     **given: Any,
 ) -> None:
-    """Fit an estimated network again to resamples of its rows: how sure each edge is."""
+    """Bootstrap an estimated network: how stable each edge is over resamples of its rows."""
     body = BOOTSTRAP.document(given) | {"job_id": job}
     raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
 
@@ -117,7 +117,7 @@ def difference(
     as_json: Json = False,
     **given: Any,
 ) -> None:
-    """Say whether two networks differ, or those of two groups of one table's rows.
+    """Test whether two networks differ, or those of two groups of one table's rows.
 
     Groups of a table in a file are compared by `vnce fit --by`, without a service.
     """

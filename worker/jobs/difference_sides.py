@@ -102,7 +102,7 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
         more = ", …" if len(found) > _MOST_LISTED else ""
         raise incompatible(
             f"Column {by} has {counted(len(found), 'different value')} ({listed}{more}); groups "
-            "are told by two."
+            "need a column of exactly two."
         )
     groups = {f"{by} = {_shortest(value)}": known_rows(rows[values == value]) for value in found}
     for group, of_group in groups.items():

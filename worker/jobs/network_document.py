@@ -60,20 +60,20 @@ from worker.jobs.versions import versions
 
 COMPLETE = "No cell is missing, so nothing is assumed about missing cells."
 MCAR = (
-    "Valid if cells are missing completely at random: that a cell is missing must depend neither "
-    "on its own value nor on those of other cells."
+    "Valid if cells are missing completely at random: whether a cell is missing must depend "
+    "neither on its own value nor on those of other cells."
 )
 _MAR = (
-    "Valid if cells are missing at random: that a cell is missing may depend on observed cells of "
-    "its row, but not on its own value."
+    "Valid if cells are missing at random: whether a cell is missing may depend on observed cells "
+    "of its row, but not on its own value."
 )
 _METHODS = {
     FdrMethod.BENJAMINI_HOCHBERG: "Benjamini-Hochberg",
     FdrMethod.BENJAMINI_YEKUTIELI: "Benjamini-Yekutieli",
 }
 FILLED = (
-    "No assumption makes this valid: missing cells were filled before the fit. A comparator, "
-    "biased the more, the more cells are missing."
+    "Biased whatever makes cells missing: they were filled before the fit, and the bias grows with "
+    "their share."
 )
 
 
@@ -167,7 +167,7 @@ def _linear(fitted: FittedNetwork) -> LinearTermRead:
 def _evidence(evidence: EngineEvidence) -> LinearEvidence:
     gain, standard_error = finite(evidence.gain), finite(evidence.standard_error)
     is_known = gain is not None and standard_error is not None
-    undecided = "; held-out rows could not say, their objective not being finite, and it was not"
+    undecided = "; here the held-out objective was not finite, so it was left out"
     return LinearEvidence(
         gain=gain,
         standard_error=standard_error,

@@ -81,9 +81,9 @@ def imputation_warnings(fitted: FittedNetwork) -> list[ResultWarning]:
     elif not estimator.has_model_draws_:
         code = "imputations-too-alike"
         message = (
-            "All completed tables were drawn under the K and h of the fit, since how uncertain "
-            f"these are is not known ({estimator.no_uncertainty_}): they differ too little, and "
-            "what is pooled from them looks too certain."
+            "All completed tables were drawn under the same K and h, whose uncertainty is not "
+            f"known ({estimator.no_uncertainty_}): they differ too little, and pooled standard "
+            "errors are too small."
         )
     else:
         return []

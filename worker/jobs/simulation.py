@@ -96,8 +96,8 @@ def _refuse_if_nothing_can_be_learnt(names: Sequence[str], X: NDArray[np.float64
         errors.append(ProblemItem(message=message))
     if errors:
         raise incompatible(
-            "The holes leave too few cells to learn anything from; see `errors`. Ask for a smaller "
-            "`missing_fraction`, for more rows, or for another seed.",
+            "Missing cells leave too few others to learn anything from; see `errors`. Ask for a "
+            "smaller `missing_fraction`, for more rows, or for another seed.",
             errors,
         )
 

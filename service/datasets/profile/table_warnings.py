@@ -25,7 +25,9 @@ def table_warnings(
     """Yield the warnings about the table; `arrays` holds its columns."""
     yield from _gaps(summary)
     for names in _duplicates(summary, arrays):
-        message = f"The columns {', '.join(names)} are the same in every row, gaps included."
+        message = (
+            f"The columns {', '.join(names)} are the same in every row, missing cells included."
+        )
         yield make(WarningCode.DUPLICATE_COLUMNS, message, names)
     yield from _square_matrix(summary, arrays)
     if summary.n_columns == 1:
@@ -55,14 +57,14 @@ def _gaps(summary: DatasetSummary) -> Iterator[DatasetWarning]:
     if censored:
         listed = ", ".join(f"{column.name} ({column.n_censored})" for column in censored)
         message = (
-            f"Censored cells with a known limit: {listed}. These gaps depend on the values "
-            "themselves; a job must say how to treat them (`censored`)."
+            f"Censored cells with a known limit: {listed}. They are missing because of their "
+            "values themselves; a job must say how to treat them (`censored`)."
         )
         yield make(WarningCode.CENSORED_CELLS, message, [column.name for column in censored])
     if unknown:
         listed = ", ".join(f"{column.name} ({column.n_unknown})" for column in unknown)
         message = (
-            f"Cells beyond an unstated limit, such as ND: {listed}. These gaps depend on "
+            f"Cells beyond an unstated limit, such as ND: {listed}. They are missing because of "
             "the values themselves; a job must say how to treat them (`censored`)."
         )
         yield make(WarningCode.UNKNOWN_CELLS, message, [column.name for column in unknown])

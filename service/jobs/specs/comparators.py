@@ -148,7 +148,7 @@ class GaussianEmEstimatorSpec(SpecModel):
         strict=True,
         gt=0,
         lt=1,
-        description="Gain of an iteration, in nats a row, at which EM has converged.",
+        description="Gain of an iteration, in nats per row, at which EM has converged.",
     )
 
 

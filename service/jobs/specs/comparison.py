@@ -73,8 +73,8 @@ class ComparisonSpec(SpecModel):
     )
     n_folds: Folds = Field(
         5,
-        description=f"Parts of the rows, from 2 to {MOST_FOLDS}, the same for all, each held out "
-        "once: of so many fits each, and one to all rows.",
+        description=f"Cross-validation folds, from 2 to {MOST_FOLDS}, the same for all models: "
+        "each is fitted without every fold, and to all rows.",
     )
     variables: Variables = None
     min_observed: MinObserved = None

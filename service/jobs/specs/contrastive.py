@@ -150,8 +150,8 @@ class ContrastiveSpec(SpecModel):
             self.inclusion_threshold, self.n_subsamples
         ):
             raise ValueError(
-                f"`inclusion_threshold={self.inclusion_threshold:g}` bounds no false edges with "
-                f"`n_subsamples={self.n_subsamples}`; take more of them."
+                f"`inclusion_threshold={self.inclusion_threshold:g}` gives no bound on the number "
+                f"of false edges with `n_subsamples={self.n_subsamples}`; increase it."
             )
 
 

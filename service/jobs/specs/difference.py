@@ -43,9 +43,9 @@ class DifferenceSpec(SpecModel):
     by: By = None
     n_permutations: Annotated[int, Field(strict=True, ge=0, le=MOST_PERMUTATIONS)] | None = Field(
         None,
-        description="Permutations of rows that judge the networks as a whole, from 0 to "
-        f"{MOST_PERMUTATIONS}, each fitted twice; null: {PERMUTATIONS_OF_GROUPS} of groups, none "
-        "of two results.",
+        description="Permutations of rows for the global tests, from 0 to "
+        f"{MOST_PERMUTATIONS}, two fits each; null: {PERMUTATIONS_OF_GROUPS} for groups, none "
+        "for two results.",
     )
     fdr: float = Field(
         0.1,

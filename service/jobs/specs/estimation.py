@@ -98,9 +98,9 @@ class EstimationSpec(SpecModel):
     edge_threshold: EdgeThreshold = 0.1
     imputations: Annotated[int, Field(strict=True, ge=1, le=MAX_IMPUTATIONS)] | None = Field(
         None,
-        description=f"Completed tables to draw, from 1 to {MAX_IMPUTATIONS}, in the files "
-        "`imputations-m.csv` and `imputations-m.parquet`: what is estimated from each is pooled by "
-        "Rubin's rules; null: none, but the one with every missing cell at its mean.",
+        description=f"Multiple imputation: completed tables to draw, from 1 to {MAX_IMPUTATIONS}, "
+        "in the files `imputations-m.csv` and `imputations-m.parquet`, for estimates of your own "
+        "that you pool by Rubin's rules; null: only one table, of conditional means.",
     )
     censored: Censored = CensoredRule.REFUSE
     seed: Seed = DEFAULT_SEED

@@ -118,7 +118,7 @@ class GraphRecoverySpec(SpecModel):
 
 
 class CoverageSpec(SpecModel):
-    """How often intervals of edges hold the truth, and how many edges found are false."""
+    """Coverage of 95 % intervals of edges, and the share of edges found that are false."""
 
     name: Literal["coverage"] = Field("coverage", description="The experiment's name.")
     graphs: Annotated[
@@ -155,7 +155,7 @@ ExperimentChoice = Annotated[
 
 
 class ExperimentSpec(SpecModel):
-    """An experiment of the paper; its parts become jobs of their own."""
+    """An experiment, of the paper or our own; its parts become jobs of their own."""
 
     kind: Literal["experiment"] = Field("experiment", description="The job's kind.")
     experiment: ExperimentChoice = Field(description="Which, and what is changed about it.")

@@ -13,15 +13,15 @@ Linear = Annotated[
     Field(
         description="Linear term of the model: `free` estimates it, `zero` leaves it out (the "
         "paper's model), `auto` decides by held-out rows. `auto` also frees it where a variable "
-        "lies further from zero than any model without it."
+        "lies further from zero than any model without it allows."
     ),
 ]
 TransformName = Annotated[
     Transform,
     Field(
         description="Applied to every observed cell; estimates are on the transformed scale, "
-        "imputations on the data's own. `rank-normal` maps each variable smoothly to the quantiles "
-        "of a normal distribution by its ranks, of half of one under `truncated-gaussian`; `auto` "
+        "imputations on the data's own. `rank-normal` takes smoothed normal scores of the "
+        "ranks (half-normal scores under `truncated-gaussian`); `auto` "
         "takes that under which held-out rows have the best log density, one for each variable "
         "where that is clearly better."
     ),

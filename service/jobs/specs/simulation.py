@@ -38,7 +38,7 @@ class SimulationSpec(SpecModel):
         lt=1,
         description="Share of cells that are discarded completely at random, from 0 to below 1. "
         "What is left has to be a table to learn from: in every column two cells that differ, and "
-        "6 rows with a cell; the job fails where the holes fall otherwise.",
+        "6 rows with a cell; the job fails where missing cells fall otherwise.",
     )
     name: Label | None = Field(
         None, description="Name of the data set; null: made of the graph, its size and the seed."

@@ -57,7 +57,7 @@ def test_separated_noise_is_reported() -> None:
     overlap = normal_against(far)
     assert overlap.loss < 1e-12
     assert overlap.separated_share == 1
-    assert "told apart" in overlap.advice[0]
+    assert "near certainty" in overlap.advice[0]
 
 
 def test_noise_of_which_little_falls_where_the_model_is_is_reported() -> None:

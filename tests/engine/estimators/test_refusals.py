@@ -87,7 +87,7 @@ def test_columns_that_cannot_be_used_are_named(estimator: Any, kind: str, rule: 
                 "n_subsamples": 4,
                 "inclusion_threshold": 0.6,
             },
-            "`inclusion_threshold=0.6` bounds no false edges with `n_subsamples=4`; take more",
+            "no bound on the number of false edges with `n_subsamples=4`; increase it",
         ),
         ({"preset": "paper", "penalty_kind": "l1"}, "`penalty_kind='l1'` needs `preset='default'`"),
         ({"preset": "paper", "noise_scale": 2.0}, "`noise_scale=2.0` needs `preset='default'`"),

@@ -66,7 +66,7 @@ def test_a_file_is_compared_by_processes_as_python_compares_it(
         "comparison.png",
         "comparison.pdf",
     }
-    assert "3 folds. Of 3 pairs all models select" in told(done)
+    assert "of 3 pairs are selected by all models" in told(done)
     [short] = [place for place, m in enumerate(result["models"], 1) if m["name"] == "short"]
     assert f"{short}: the fit to all rows has not converged." in told(done)
 
@@ -142,6 +142,6 @@ def test_a_refusal_names_the_model(
 
 def test_only_a_file_is_read_or_written_here(vnce: Vnce, tmp_path: Path) -> None:
     done = vnce("compare", "dataset_1", *models("gaussian:vnce"), "--out", tmp_path)
-    assert (done.exit_code, "no file dataset_1" in told(done)) == (2, True)
+    assert (done.exit_code, "dataset_1 is no file" in told(done)) == (2, True)
     done = vnce("compare", "absent.csv", *models("gaussian:vnce"))
-    assert (done.exit_code, "no file absent.csv" in told(done)) == (2, True)
+    assert (done.exit_code, "absent.csv is no file" in told(done)) == (2, True)

@@ -85,7 +85,7 @@ def test_a_transform_that_was_chosen_is_told_with_what_was_compared(
     assert document["transform"] == step["transform"]
     best = max(shared, key=lambda step: step["log_density"])
     said = " ".join(chosen.output.split())
-    assert f"nats a row: {best['transform']} {best['log_density']:.2f};" in said
+    assert f"nats per row: {best['transform']} {best['log_density']:.2f};" in said
     other = min(shared, key=lambda step: step["log_density"])
     gap = other["log_density"] - best["log_density"]
     assert f"{other['transform']} {gap:+.2f} ± {other['standard_error']:.2f}" in said
@@ -273,6 +273,9 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
     found = json.loads((out / "bootstrap.json").read_text())
     assert (found["n_ok"], found["n_parts"]) == (12, 2)
     assert "12 of 12 resamples have a network" in done.output
+    rank = found["strength_rank_correlation"]
+    said = "" if rank is None else f"of strengths: {rank:.3f}."
+    assert said in done.output
     model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(pd.read_csv(table))
     same = bootstrap(model, pd.read_csv(table), 12)
     means = {(edge["source"], edge["target"]): edge["debiased"]["mean"] for edge in found["edges"]}
@@ -296,7 +299,7 @@ def test_groups_are_compared_without_the_column_that_tells_them(
     found = json.loads((out / "difference.json").read_text())
     assert (found["n_ok"], found["n_parts"], found["n_unlabelled"]) == (7, 2, 3)
     assert [found[side]["label"] for side in ("first", "second")] == ["group = -1", "group = 1.5"]
-    assert "Of neither group: 3 rows." in done.output
+    assert "Rows in neither group, left out: 3." in done.output
     model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(frame)
     same = group_difference(model, frame, group, 7)
     z = {(edge["source"], edge["target"]): edge["z"] for edge in found["edges"]}
@@ -311,7 +314,7 @@ def test_groups_are_compared_without_the_column_that_tells_them(
     ("options", "message"),
     [
         (("--by", "d"), "the table has no column of this name"),
-        (("--by", "a"), "groups are told by two"),
+        (("--by", "a"), "groups need a column of exactly two"),
         (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
     ],
 )

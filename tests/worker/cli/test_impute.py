@@ -35,7 +35,9 @@ def test_a_file_is_filled_and_what_was_observed_stays_to_the_last_character(
     assert done.exit_code == 0, done.output
     num_missing = sum(cell == "" for line in lines for cell in line.split(","))
     told = " ".join(done.output.split())
-    assert f"{num_missing} of 180 cells filled by their means: table-imputed.csv." in told
+    assert (
+        f"{num_missing} of 180 cells filled by their conditional means: table-imputed.csv." in told
+    )
     assert "missing completely at random" in told
     filled = (table.parent / "table-imputed.csv").read_text().splitlines()
     for before, after in zip(lines, filled, strict=True):

@@ -84,7 +84,7 @@ def _draw_models(axes: Axes, models: Sequence[ComparedModelRead]) -> None:
     ]
     axes.set_yticks(range(len(models)), names)
     axes.tick_params(axis="y", length=0)
-    axes.set(ylim=(len(models) - 0.4, -0.6), xlabel="behind the best, nats a row")
+    axes.set(ylim=(len(models) - 0.4, -0.6), xlabel="behind the best, nats per row")
 
 
 def _standing(model: ComparedModelRead) -> str:

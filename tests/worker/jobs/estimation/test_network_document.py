@@ -28,4 +28,4 @@ def test_evidence_that_is_not_finite_is_null_and_says_what_was_done(
     evidence = document.linear.evidence
     assert evidence is not None
     assert evidence.gain == evidence.standard_error == (gain if math.isfinite(gain) else None)
-    assert ("could not say" in evidence.rule) == (not math.isfinite(gain))
+    assert ("was not finite" in evidence.rule) == (not math.isfinite(gain))

@@ -37,7 +37,7 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
             points = [row for row in curves if row["pair"] == pair]
             _draw_panel(axes, points, after, highest, f"{kind}-step {pair + 1}")
             axes.tick_params(labelleft=place == 0, labelbottom=kind == "M")
-            axes.set(ylabel="nats a row" if place == 0 else "", xlabel="θ" if kind == "M" else "")
+            axes.set(ylabel="nats per row" if place == 0 else "", xlabel="θ" if kind == "M" else "")
     assert first is not None  # the last pair is always drawn
     start, end = numbers(steps, "nce")[0], numbers([highest], "value")[0]
     first.set_ylim(start - _MARGIN * (end - start), end + 0.2 * (end - start))
@@ -92,7 +92,7 @@ def _draw_climb(axes: Axes, steps: Sequence[Row], highest: Row) -> None:
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_xticks([k for k, _ in below])
-    axes.set(xlabel="M-steps done", ylabel="nats a row")
+    axes.set(xlabel="M-steps done", ylabel="nats per row")
     axes.set_title(
         "J_NCE below its maximum: never rises; not drawn where it is rounding",
         fontsize=9,
