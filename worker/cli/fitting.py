@@ -13,6 +13,8 @@ import typer
 from service.datasets.graph_documents import GroundTruthCreate
 from service.datasets.ground_truth import canonical_edges
 from service.datasets.options import ReadLimits
+from service.datasets.readers.names import clean_name
+from service.datasets.readers.refusals import shorten
 from service.datasets.reading import ReadDataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
@@ -110,12 +112,20 @@ def fit_file(
 
 
 def _without(request: JsonObject, by: str, dataset: ReadDataset) -> JsonObject:
-    """Return the request for a network without the column of groups."""
+    """Return the request for a network without the column of groups.
+
+    Raises `BadParameter` where the table lacks that column, or it was asked for as a variable.
+    """
     names = dataset.table.column_names
     if by not in names:
         raise typer.BadParameter("the table has no column of this name", param_hint="--by")
-    variables = request.get("variables") or names
-    return request | {"variables": [name for name in variables if name != by]}
+    variables = request.get("variables")
+    if variables is None:
+        return request | {"variables": [name for name in names if name != by]}
+    if by in map(clean_name, variables):
+        told = f"{shorten(by)} is a variable of the network, by --variable"
+        raise typer.BadParameter(told, param_hint="--by")
+    return request
 
 
 def _follow_ups(run: Callable[[OnStep], Outcome], wanted: FollowUps) -> dict[str, FollowUp]:

@@ -313,6 +313,10 @@ def test_groups_are_compared_without_the_column_that_tells_them(
         (("--by", "d"), "the table has no column of this name"),
         (("--by", "a"), "groups are told by two"),
         (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
+        (
+            ("--by", "a", "--variable", "b", "--variable", " a"),
+            "--by: a is a variable of the network, by --variable",
+        ),
     ],
 )
 def test_what_tells_no_groups_is_refused_before_the_fit(
