@@ -25,6 +25,9 @@ _FIGURES = {
     "network": "The network: variables as nodes, selected pairs as lines.",
     "intervals": "Partial correlations of the largest size with their 95 % intervals.",
     "heatmap": "All pairs as a matrix of colours.",
+    "centrality": "Variables: the sum of the sizes of their present pairs (strength), that of all "
+    "their pairs with signs (expected influence), and the share of their variance that all others "
+    "explain (predictability).",
 }
 _PAGES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
