@@ -20,8 +20,8 @@ from worker.artefacts.report.section import (
 )
 
 _FIGURES = {
-    "comparison": "By how much each model is behind the best, and the strongest pairs that only "
-    "some models select.",
+    "comparison": "By how much each model is behind the best, and the strongest pairs, if any, "
+    "that only some models select.",
 }
 
 

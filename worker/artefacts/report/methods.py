@@ -145,8 +145,8 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         )
     if any(variable.predictability is not None for variable in result.variables):
         yield (
-            "Its predictability is the share of its variance that all others explain (Haslbeck "
-            "and Waldorp, 2018)."
+            "A variable's predictability is the share of its variance that all others explain "
+            "(Haslbeck and Waldorp, 2018)."
         )
 
 

@@ -27,9 +27,9 @@ _FIGURES = {
     "network": "The network: variables as nodes, selected pairs as lines.",
     "intervals": "Partial correlations of the largest size with their 95 % intervals.",
     "heatmap": "All pairs as a matrix of colours.",
-    "centrality": "Variables: the sum of the sizes of their present pairs (strength), that of all "
-    "their pairs with signs (expected influence), and the share of their variance that all others "
-    "explain (predictability).",
+    "centrality": "Variables, so far as is known: the sum of the sizes of their present pairs "
+    "(strength), that of all their pairs with signs (expected influence), and the share of their "
+    "variance that all others explain (predictability).",
 }
 
 
