@@ -136,7 +136,7 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         "A pair of variables that are independent given all others has partial correlation zero: "
         "−K_ij / √(K_ii K_jj)."
     )
-    yield from _inference(result)
+    yield from _inference(result, is_gaussian=is_gaussian)
     if any(variable.strength is not None for variable in result.variables):
         yield (
             "A variable's strength is the sum of the sizes of its present pairs' partial "
@@ -201,15 +201,25 @@ def _penalty(penalty: PenaltyRead) -> str:
     return ""
 
 
-def _inference(result: EstimationResult) -> Iterator[str]:
+def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
     said = result.uncertainty
     if said is None or said.reason is not None:
         return
-    yield (
-        "Partial correlations were freed of the penalty's bias by one step (van de Geer et al., "
-        "2014) and have standard errors from the variance of the objective's slopes (White, "
-        "1982; Gutmann and Hyvärinen, 2012); intervals are of 95 %."
+    objective, works = (
+        ("the noise-contrastive objective", "White, 1982; Gutmann and Hyvärinen, 2012")
+        if is_gaussian
+        else (
+            "the likelihood of the observed cells, by rows drawn from the estimate,",
+            "White, 1982",
+        )
     )
+    yield (
+        f"Partial correlations were freed of the penalty's bias by one step of {objective} without "
+        "the penalty (van de Geer et al., 2014), and have standard errors from the variance of its "
+        f"slopes over rows ({works}); intervals are of 95 %."
+    )
+    if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
+        yield "A test found a linear term; the step estimated it, too."
     work = (
         "Benjamini and Hochberg, 1995"
         if said.fdr_method is FdrMethod.BENJAMINI_HOCHBERG

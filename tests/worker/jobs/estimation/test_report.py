@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.jobs.vocabulary import Transform
+from service.jobs.vocabulary import LinearChoice, Transform
 from service.results.outcome import Outcome
 from tests.report_pages import page_of, parsed, text_of
 from worker.artefacts.report.methods import methods, references
@@ -112,6 +112,22 @@ def test_transforms_of_each_variable_are_counted(outcome: Outcome, make_request:
     assert "3 after their cube root was taken; 1 as they are" in methods(
         make_request().spec, result
     )
+
+
+def test_how_sure_edges_are_is_said_of_the_model_at_hand(
+    outcome: Outcome, make_request: MakeRequest
+) -> None:
+    found: Any = outcome.document
+    assert found.uncertainty.reason is None
+    uncertainty = found.uncertainty.model_copy(update={"linear": LinearChoice.FREE})
+    linear = found.linear.model_copy(update={"choice": LinearChoice.ZERO})
+    result = found.model_copy(update={"uncertainty": uncertainty, "linear": linear})
+    of_truncated = methods(make_request().spec, result)
+    assert "one step of the likelihood of the observed cells" in of_truncated
+    assert "A test found a linear term" in of_truncated
+    of_gaussian = methods(make_request(model={"kind": "gaussian"}).spec, found)
+    assert "one step of the noise-contrastive objective" in of_gaussian
+    assert "A test found" not in of_gaussian
 
 
 @pytest.mark.slow
