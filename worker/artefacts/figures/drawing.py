@@ -122,6 +122,12 @@ def label(name: str, most_columns: int = _MAX_LABEL_COLUMNS) -> str:
     return kept.rstrip() + "…"
 
 
+def two_labels(first: str, second: str) -> tuple[str, str]:
+    """Return both names as `label` does, or their places where that leaves them the same."""
+    both = label(first), label(second)
+    return ("first", "second") if both[0] == both[1] else both
+
+
 def add_title(figure: Figure, title: str, subtitle: str) -> None:
     """Write above everything drawn so far a title and what the reader must know to read it."""
     drawn = figure.get_tightbbox()

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from service.http.words import counted
 from service.results.difference_result import DifferenceEdgeRead, DifferenceResult
 from service.results.outcome import Artefact
-from worker.artefacts.figures.drawing import label
+from worker.artefacts.figures.drawing import two_labels
 from worker.artefacts.report.section import (
     MOST_ROWS,
     Row,
@@ -26,8 +26,11 @@ _FIGURES = {
 def difference_section(result: DifferenceResult, artefacts: Sequence[Artefact]) -> Section:
     """Return what to say of it, with the figure among its `artefacts`."""
     first, second = result.first, result.second
-    # Short, and on one line.
-    labels = [label(side.label).replace(" ", "\N{NO-BREAK SPACE}") for side in (first, second)]
+    # Such as `sex = 0`, on one line.
+    labels = [
+        name.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+        for name in two_labels(first.label, second.label)
+    ]
     shown = result.edges[:MOST_ROWS]
     return Section(
         heading=f"Difference: {first.label} minus {second.label}",
