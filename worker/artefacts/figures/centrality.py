@@ -21,6 +21,7 @@ _MOST_VARIABLES = 40
 _LINE_INCHES = 0.2
 _PANEL_INCHES = 2.2
 _NAME_COLUMNS = 40
+_MARKER_AREA = 30
 
 _Measure = Callable[[VariableRead], IntervalRead | None]
 _SIGNED = "expected influence"
@@ -69,13 +70,25 @@ def _draw_measure(
     colour_of: Callable[[float], str],
 ) -> None:
     axes.axvline(0, color=QUIET, linewidth=0.8)
-    for place, variable in enumerate(variables):
-        if (interval := of(variable)) is None:
-            continue
-        colour = colour_of(interval.value)
-        face = colour if variable.degree != 0 else "white"
-        axes.hlines(place, interval.lower, interval.upper, color=colour, linewidth=1.6)
-        axes.plot(interval.value, place, "o", color=colour, markerfacecolor=face, markersize=5.5)
+    known = [
+        (place, interval, variable.degree != 0)
+        for place, variable in enumerate(variables)
+        if (interval := of(variable)) is not None
+    ]
+    if not known:
+        return
+    places, intervals, is_filled = zip(*known, strict=True)
+    colours = [colour_of(interval.value) for interval in intervals]
+    ends = [interval.lower for interval in intervals], [interval.upper for interval in intervals]
+    axes.hlines(places, *ends, colors=colours, linewidth=1.6)
+    axes.scatter(
+        [interval.value for interval in intervals],
+        places,
+        _MARKER_AREA,
+        edgecolors=colours,
+        facecolors=[c if fill else "white" for c, fill in zip(colours, is_filled, strict=True)],
+        zorder=3,
+    )
 
 
 def _by_sign(value: float) -> str:

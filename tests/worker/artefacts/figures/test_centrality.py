@@ -1,11 +1,14 @@
 """Places of variables in a network."""
 
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from service.results.schemas import IntervalRead, VariableRead
 from tests.worker.artefacts.figures.pictures import drawn, texts
 from worker.artefacts.figures.centrality import draw_centrality
 from worker.artefacts.figures.drawing import INK, NEGATIVE, POSITIVE
+
+WHITE = "#FFFFFF"
 
 
 def interval(value: float | None) -> IntervalRead | None:
@@ -55,13 +58,8 @@ def test_a_sign_has_its_colour_and_a_variable_in_no_pair_is_hollow() -> None:
     figure = Figure()
     variables = [variable("a", 0.5, -0.5), variable("b", 0.0, 0.2, degree=0)]
     draw_centrality(figure, variables, "Centrality")
-    faces = [
-        [
-            (line.get_color(), line.get_markerfacecolor())
-            for line in axes.lines
-            if line.get_marker() == "o"
-        ]
-        for axes in figure.axes
-    ]
-    plain = [(INK, INK), (INK, "white")]
-    assert faces == [plain, [(NEGATIVE, NEGATIVE), (POSITIVE, "white")], plain]
+    looks = [axes.collections[-1] for axes in figure.axes]
+    edges = [[to_hex(colour).upper() for colour in one.get_edgecolor()] for one in looks]
+    faces = [[to_hex(colour).upper() for colour in one.get_facecolor()] for one in looks]
+    assert edges == [[INK, INK], [NEGATIVE, POSITIVE], [INK, INK]]
+    assert faces == [[INK, WHITE], [NEGATIVE, WHITE], [INK, WHITE]]
