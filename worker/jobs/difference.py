@@ -37,7 +37,7 @@ from worker.artefacts.difference_files import (
     permutations_artefact,
     read_permutations,
 )
-from worker.artefacts.figures.drawing import two_labels
+from worker.artefacts.figures.drawing import label
 from worker.artefacts.report.difference import difference_section
 from worker.artefacts.report.rendering import job_report
 from worker.jobs.bootstrap import PART_FAILED
@@ -143,7 +143,7 @@ def put_together(
     found = compare_pairs(observed, permuted, len(sides.names), number)
     edges = _edges(found, sides.names, spec.fdr)
     labels = sides.first.label, sides.second.label
-    title = " minus ".join(two_labels(*labels))
+    title = " minus ".join(map(label, labels))
     document = DifferenceResult(
         kind="difference",
         first=_network(sides.first, spec.job_id),

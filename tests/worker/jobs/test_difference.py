@@ -176,14 +176,15 @@ def test_its_report_says_which_pairs_differ() -> None:
     assert "van Borkulo" not in said
 
 
-def test_two_long_names_of_tables_are_told_apart_by_their_places() -> None:
+def test_two_long_names_of_tables_are_told_apart_where_they_are_cut() -> None:
     name = "assays of the cohort of the north.csv"
     sides = two_results(estimated(dataset=name), TABLE, estimated(dataset=name), TABLE)
     _, files = put(spec(n_permutations=0), sides, parts())
-    assert b"first minus second" in files["figures/difference.svg"]
-    assert b"larger in second" in files["figures/difference.svg"]
+    assert b"(second)" in files["figures/difference.svg"]
     [headings] = parsed(files["report.html"].decode()).iter("thead")
-    assert text_of(headings).startswith("pair first second difference")
+    assert text_of(headings).startswith(
+        "pair assays of the…v (first) assays of the c…(second) difference"
+    )
 
 
 def test_a_report_of_groups_says_how_they_were_compared_as_a_whole() -> None:

@@ -18,7 +18,6 @@ from worker.artefacts.figures.drawing import (
     add_legend,
     add_title,
     label,
-    two_labels,
 )
 
 # More would be no easier to read than the table.
@@ -56,7 +55,7 @@ def draw_difference(
     networks.set_yticks(range(len(shown)), names)
     networks.set(ylim=(len(shown) - 0.3, -0.7), xlabel="partial correlation")
     differences.set_xlabel("difference")
-    add_legend(figure, _legend(*two_labels(*labels)))
+    add_legend(figure, _legend(*map(label, labels)))
     found = f"{sum(edge.differs for edge in edges)} of {counted(len(edges), 'pair')}"
     which = "" if len(shown) == len(known) else f"; the {len(shown)} of the largest |z| are drawn"
     unknown = len(edges) - len(known)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from service.http.words import counted
 from service.results.difference_result import DifferenceEdgeRead, DifferenceResult
 from service.results.outcome import Artefact
-from worker.artefacts.figures.drawing import two_labels
+from worker.artefacts.figures.drawing import label
 from worker.artefacts.report.section import (
     MOST_ROWS,
     Row,
@@ -29,7 +29,7 @@ def difference_section(result: DifferenceResult, artefacts: Sequence[Artefact]) 
     # Such as `sex = 0`, on one line.
     labels = [
         name.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-        for name in two_labels(first.label, second.label)
+        for name in (label(first.label), label(second.label))
     ]
     shown = result.edges[:MOST_ROWS]
     return Section(
