@@ -31,7 +31,7 @@ NETWORK_FILES = {
     "report.html",
     *(f"{stem}.{ending}" for stem in TABLES for ending in TABLE_TYPES),
     *(f"graph.{ending}" for ending in GRAPH_TYPES),
-    *figure_files("network", "network-circle", "heatmap", "intervals", "objective"),
+    *figure_files("network", "network-circle", "heatmap", "intervals", "centrality", "objective"),
 }
 # Of a job that had a true graph besides.
 SCORED_FILES = {*figure_files("roc"), *(f"roc/{score}.json" for score in SCORES)}

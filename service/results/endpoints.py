@@ -61,7 +61,10 @@ def get_precision(job_id: JobId, request: Request, database: DatabaseDep) -> Res
     responses=_PAGE | _READ,
 )
 def get_report(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
-    """Show the report of a network, the file `report.html`, as a page."""
+    """Show the report, the file `report.html`, as a page.
+
+    Networks, bootstraps, comparisons and differences have one.
+    """
     return send_artefact(request, database, job_id, "report.html", as_file=False)
 
 

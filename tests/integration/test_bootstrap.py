@@ -95,6 +95,7 @@ def test_its_files_have_a_line_each_pair(api: Any, undisturbed: str) -> None:
     assert {file["name"] for file in result["files"]} == {
         "bootstrap.csv",
         "bootstrap.parquet",
+        "report.html",
         "figures/bootstrap.svg",
         "figures/bootstrap.png",
         "figures/bootstrap.pdf",

@@ -113,6 +113,7 @@ def test_its_files_have_a_line_each_model_and_each_pair(api: Any, undisturbed: s
     assert {file["name"] for file in result["files"]} == {
         "comparison.csv",
         "pairs.csv",
+        "report.html",
         "figures/comparison.svg",
         "figures/comparison.png",
         "figures/comparison.pdf",

@@ -135,7 +135,7 @@ def test_two_workers_share_the_permutations_of_groups(
     same = group_difference(fit(frame[NAMES]), frame[NAMES], groups, 12, random_state=3)
     assert_same(result, same, NAMES)
     files = {file["name"] for file in result["files"]}
-    assert {"difference.csv", "difference.parquet", "figures/difference.png"} <= files
+    assert {"difference.csv", "report.html", "figures/difference.png"} <= files
 
 
 def test_what_cannot_be_compared_is_refused_by_what_differs(

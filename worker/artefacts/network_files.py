@@ -22,6 +22,7 @@ from worker.artefacts.exports.tables import (
     matrix_artefacts,
     partial_correlation_artefacts,
 )
+from worker.artefacts.figures.centrality import draw_centrality
 from worker.artefacts.figures.drawing import figure_artefacts, label
 from worker.artefacts.figures.heatmap import draw_heatmap
 from worker.artefacts.figures.intervals import draw_intervals
@@ -66,7 +67,14 @@ def _graph(fitted: FittedNetwork) -> Iterable[Artefact]:
 
 
 def _variables(fitted: FittedNetwork) -> Iterable[Artefact]:
+    """Yield the table, and the figure where something is known of a variable."""
     yield variables_artefact(fitted.variables)
+    if any(
+        one.strength or one.expected_influence or one.predictability for one in fitted.variables
+    ):
+        title = f"Centrality: {_about(fitted)}"
+        draw = partial(draw_centrality, variables=fitted.variables, title=title)
+        yield from figure_artefacts("centrality", draw)
 
 
 def _objective(fitted: FittedNetwork) -> Iterable[Artefact]:

@@ -1,18 +1,18 @@
 """`vnce fit`: one table to one folder of results, without a service."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import assert_never
 
-import pyarrow as pa
 import pydantic
 import typer
 
 from service.datasets.graph_documents import GroundTruthCreate
 from service.datasets.ground_truth import canonical_edges
 from service.datasets.options import ReadLimits
+from service.datasets.readers.names import clean_name
+from service.datasets.readers.refusals import shorten
 from service.datasets.reading import ReadDataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
@@ -38,13 +38,10 @@ from worker.cli.result_summary import exit_code, print_result
 from worker.cli.truth_file import read_truth_file
 from worker.cli.validation import validated
 from worker.jobs.difference_sides import labelled_groups
-from worker.jobs.estimation import EstimationRequest, OnStep, estimate
+from worker.jobs.estimation import EstimationRequest, FollowUp, OnStep, estimate_and_follow
 from worker.jobs.mixture import MixtureRequest, estimate_mixture
 
 BOOTSTRAP, DIFFERENCE = "bootstrap.json", "difference.json"
-
-# What is computed of an estimation's outcome and the table that was read.
-FollowUp = Callable[[Outcome, pa.Table, OnStep], Outcome]
 
 
 @dataclass(frozen=True)
@@ -78,22 +75,19 @@ def fit_file(
     true_edges = None if truth is None else _true_edges(truth, dataset)
     if wanted.by is not None:
         request = _without(request, wanted.by, dataset)
-    run = _work(_job(request), local, true_edges)
-    follow_ups = _follow_ups(run, wanted)
+    estimation = _estimation(_job(request), local, true_edges)
+    follow_ups = _follow_ups(estimation, wanted)
     with board(ERR) as add:
         show = add(path.name)
 
         def on_step(step: FitStep) -> None:
             show(step.stage, step.fraction, step.objective)
 
-        outcome = run(on_step)
-        others = {
-            name: follow_up(outcome, dataset.table, on_step)
-            for name, follow_up in follow_ups.items()
-        }
+        outcome, others = _run(estimation, follow_ups, on_step)
     document, files = result_files(outcome)
     for name, other in others.items():
-        files |= {artefact.name: artefact.content for artefact in other.artefacts}
+        # Its report is a section of the network's.
+        files = {artefact.name: artefact.content for artefact in other.artefacts} | files
         files[name] = to_json(other.document.model_dump(mode="json")).encode()
     write_result(out, files)
     if as_json:
@@ -110,21 +104,44 @@ def fit_file(
 
 
 def _without(request: JsonObject, by: str, dataset: ReadDataset) -> JsonObject:
-    """Return the request for a network without the column of groups."""
+    """Return the request for a network without the column of groups.
+
+    Raises `BadParameter` where the table lacks that column, or it was asked for as a variable.
+    """
     names = dataset.table.column_names
     if by not in names:
         raise typer.BadParameter("the table has no column of this name", param_hint="--by")
-    variables = request.get("variables") or names
-    return request | {"variables": [name for name in variables if name != by]}
+    variables = request.get("variables")
+    if variables is None:
+        return request | {"variables": [name for name in names if name != by]}
+    if by in map(clean_name, variables):
+        told = f"{shorten(by)} is a variable of the network, by --variable"
+        raise typer.BadParameter(told, param_hint="--by")
+    return request
 
 
-def _follow_ups(run: Callable[[OnStep], Outcome], wanted: FollowUps) -> dict[str, FollowUp]:
+def _run(
+    estimation: EstimationRequest | MixtureRequest,
+    follow_ups: dict[str, FollowUp],
+    on_step: OnStep,
+) -> tuple[Outcome, dict[str, Outcome]]:
+    """Return what comes of an estimation, and of each follow-up by its name."""
+    match estimation:
+        case EstimationRequest():
+            return estimate_and_follow(estimation, follow_ups, on_step)
+        case MixtureRequest():
+            return estimate_mixture(estimation, on_step), {}
+        case _ as unknown:
+            assert_never(unknown)
+
+
+def _follow_ups(
+    estimation: EstimationRequest | MixtureRequest, wanted: FollowUps
+) -> dict[str, FollowUp]:
     """Return what is to be done with an estimation's outcome, by the names of its documents.
 
     Raises `BadParameter` where it cannot be, and `JobFailedError` where groups do not do.
     """
-    assert isinstance(run, partial)
-    [estimation] = run.args
     found: dict[str, FollowUp] = {}
     if wanted.n_resamples is not None:
         spec = _network(estimation, "--resamples")
@@ -154,25 +171,23 @@ def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
     return validated(adapter, request)
 
 
-def _work(
+def _estimation(
     job: EstimationSpec | MixtureEstimationSpec,
     local: LocalTable,
     true_edges: list[list[str]] | None,
-) -> Callable[[OnStep], Outcome]:
-    """Return the job's work, every choice made as the service would; raises `ProblemError`."""
+) -> EstimationRequest | MixtureRequest:
+    """Return what is estimated, every choice made as the service would; raises `ProblemError`."""
     summary, inputs = local.dataset.summary, local.inputs()
     match job:
         case EstimationSpec():
             spec = resolve(job, summary)
-            estimation = EstimationRequest(
+            return EstimationRequest(
                 spec, texts=local.texts, ground_truth=true_edges, summary=summary, **inputs
             )
-            return partial(estimate, estimation)
         case MixtureEstimationSpec():
             if true_edges is not None:
                 raise typer.BadParameter("a mixture has no graph to score", param_hint="--truth")
-            mixture = resolve_mixture(job, summary)
-            return partial(estimate_mixture, MixtureRequest(mixture, **inputs))
+            return MixtureRequest(resolve_mixture(job, summary), **inputs)
         case _ as unknown:
             assert_never(unknown)
 

@@ -34,6 +34,8 @@ from worker.artefacts.bootstrap_files import (
 )
 from worker.artefacts.figures.drawing import label
 from worker.artefacts.fitted import to_array
+from worker.artefacts.report.bootstrap import bootstrap_section
+from worker.artefacts.report.rendering import job_report
 from worker.jobs.builders import build_estimator
 from worker.jobs.estimated import Estimated, load_estimated
 from worker.jobs.estimation import OnStep
@@ -138,32 +140,32 @@ def put_together(
     found = summarise(outcomes, network, len(names), spec.n_resamples)
     edges = _edges(found, names, network)
     title = f"{found.n_ok} resamples: {label(estimated.result.dataset.name)}"
-    return Outcome(
-        document=BootstrapResult(
-            kind="bootstrap",
-            bootstrapped_job_id=spec.job_id,
-            n_requested=found.n_requested,
-            n_ok=found.n_ok,
-            n_failed=found.n_requested - found.n_ok,
-            resample_failures=dict(found.failures),
-            reason=found.reason,
-            held=estimated.held,
-            rank_correlation=found.rank_correlation,
-            n_selected=int(network.selected.sum()),
-            top_kept=found.top_kept,
-            strength_rank_correlation=found.strength_rank_correlation,
-            edges=edges,
-            variables=[
-                BootstrapVariableRead(name=name, strength=_spread(found.strength, j))
-                for j, name in enumerate(names)
-            ],
-            seed=planned(spec.seed),
-            versions=versions(),
-            **parts.account(),
-        ),
-        edges=[],
-        artefacts=bootstrap_artefacts(edges, title),
+    document = BootstrapResult(
+        kind="bootstrap",
+        bootstrapped_job_id=spec.job_id,
+        n_requested=found.n_requested,
+        n_ok=found.n_ok,
+        n_failed=found.n_requested - found.n_ok,
+        resample_failures=dict(found.failures),
+        reason=found.reason,
+        held=estimated.held,
+        rank_correlation=found.rank_correlation,
+        n_selected=int(network.selected.sum()),
+        top_kept=found.top_kept,
+        strength_rank_correlation=found.strength_rank_correlation,
+        edges=edges,
+        variables=[
+            BootstrapVariableRead(name=name, strength=_spread(found.strength, j))
+            for j, name in enumerate(names)
+        ],
+        seed=planned(spec.seed),
+        versions=versions(),
+        **parts.account(),
     )
+    files = bootstrap_artefacts(edges, title)
+    section = bootstrap_section(document, files)
+    files.append(job_report(section, [spec.job_id], document.seed, document.versions))
+    return Outcome(document, edges=[], artefacts=files)
 
 
 def _edges(found: Bootstrap, names: Sequence[str], network: Network) -> list[BootstrapEdgeRead]:

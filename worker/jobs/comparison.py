@@ -39,6 +39,8 @@ from worker.artefacts.comparison_files import (
 )
 from worker.artefacts.figures.drawing import label
 from worker.artefacts.fitted import applied, edges_of
+from worker.artefacts.report.comparison import comparison_section
+from worker.artefacts.report.rendering import job_report
 from worker.jobs.builders import build_estimator
 from worker.jobs.estimation import EstimationRequest, OnStep, count_censored, fit_network
 from worker.jobs.failures import FitCancelledError
@@ -164,26 +166,24 @@ def put_together(
     agreed = [compared_pair(networks, k) for k in selected if votes.is_unanimous[k]]
     disputed = [compared_pair(networks, k) for k in selected if not votes.is_unanimous[k]]
     title = f"{len(models)} models: {label(dataset.name)}"
-    return Outcome(
-        document=ComparisonResult(
-            kind="comparison",
-            dataset=dataset,
-            names=planned(spec.variables),
-            n_rows=len(next(iter(found.values())).log_densities),
-            n_folds=spec.n_folds,
-            models=models,
-            n_pairs=len(order),
-            agreed=agreed,
-            disputed=disputed,
-            seed=planned(spec.seed),
-            versions=versions(),
-            **parts.account(),
-        ),
-        edges=[],
-        artefacts=comparison_artefacts(
-            spec.specifications, models, networks, order, disputed, title
-        ),
+    document = ComparisonResult(
+        kind="comparison",
+        dataset=dataset,
+        names=planned(spec.variables),
+        n_rows=len(next(iter(found.values())).log_densities),
+        n_folds=spec.n_folds,
+        models=models,
+        n_pairs=len(order),
+        agreed=agreed,
+        disputed=disputed,
+        seed=planned(spec.seed),
+        versions=versions(),
+        **parts.account(),
     )
+    files = comparison_artefacts(spec.specifications, models, networks, order, disputed, title)
+    section = comparison_section(document, files)
+    files.append(job_report(section, [], document.seed, document.versions))
+    return Outcome(document, edges=[], artefacts=files)
 
 
 def _models(

@@ -38,6 +38,8 @@ from worker.artefacts.difference_files import (
     read_permutations,
 )
 from worker.artefacts.figures.drawing import label
+from worker.artefacts.report.difference import difference_section
+from worker.artefacts.report.rendering import job_report
 from worker.jobs.bootstrap import PART_FAILED
 from worker.jobs.difference_sides import Side, Sides
 from worker.jobs.estimation import OnStep
@@ -142,31 +144,32 @@ def put_together(
     edges = _edges(found, sides.names, spec.fdr)
     labels = sides.first.label, sides.second.label
     title = " minus ".join(map(label, labels))
-    return Outcome(
-        document=DifferenceResult(
-            kind="difference",
-            first=_network(sides.first, spec.job_id),
-            second=_network(sides.second, spec.other_job_id or spec.job_id),
-            by=spec.by,
-            n_unlabelled=sides.num_unlabelled,
-            held=None if spec.by is None else sides.first.estimated.held,
-            n_permutations=number,
-            n_ok=found.n_ok,
-            n_failed=number - found.n_ok,
-            permutation_failures=dict(found.failures),
-            reason=found.reason,
-            largest_z=_test(found.largest),
-            sum_of_squares=_test(found.sum_of_squares),
-            fdr=spec.fdr,
-            n_differing=sum(edge.differs for edge in edges),
-            edges=edges,
-            seed=planned(spec.seed),
-            versions=versions(),
-            **parts.account(),
-        ),
-        edges=[],
-        artefacts=difference_artefacts(edges, labels, spec.fdr, title),
+    document = DifferenceResult(
+        kind="difference",
+        first=_network(sides.first, spec.job_id),
+        second=_network(sides.second, spec.other_job_id or spec.job_id),
+        by=spec.by,
+        n_unlabelled=sides.num_unlabelled,
+        held=None if spec.by is None else sides.first.estimated.held,
+        n_permutations=number,
+        n_ok=found.n_ok,
+        n_failed=number - found.n_ok,
+        permutation_failures=dict(found.failures),
+        reason=found.reason,
+        largest_z=_test(found.largest),
+        sum_of_squares=_test(found.sum_of_squares),
+        fdr=spec.fdr,
+        n_differing=sum(edge.differs for edge in edges),
+        edges=edges,
+        seed=planned(spec.seed),
+        versions=versions(),
+        **parts.account(),
     )
+    files = difference_artefacts(edges, labels, spec.fdr, title)
+    jobs = [document.first.job_id, document.second.job_id]
+    section = difference_section(document, files)
+    files.append(job_report(section, jobs, document.seed, document.versions))
+    return Outcome(document, edges=[], artefacts=files)
 
 
 def _estimates(sides: Sides) -> NetworkPair:

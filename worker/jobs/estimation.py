@@ -3,7 +3,7 @@
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
@@ -49,6 +49,8 @@ _RUN_AWAY = frozenset(
 _RUN_AWAY_IN_FIT = frozenset(("collinear-columns", "linearly-dependent"))
 
 OnStep = Callable[[FitStep], bool | None]
+# What is computed of an estimation's outcome and the table that was read.
+FollowUp = Callable[[Outcome, pa.Table, OnStep], Outcome]
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,27 @@ class EstimationRequest:
 
 def estimate(request: EstimationRequest, on_step: OnStep) -> Outcome:
     """Fit the model and make every derived file, as `estimate_files` does."""
+    outcome, _ = estimate_and_follow(request, {}, on_step)
+    return outcome
+
+
+def estimate_and_follow(
+    request: EstimationRequest, follow_ups: Mapping[str, FollowUp], on_step: OnStep
+) -> tuple[Outcome, dict[str, Outcome]]:
+    """Estimate as `estimate` does, and return what comes of each follow-up by its name, too.
+
+    The estimation's report has a section of each.
+    """
     fitted, document, artefacts = estimate_files(request, on_step, MAKERS)
-    artefacts.append(report_artefact(fitted, document, request.summary, artefacts))
     report(on_step, "export", 1.0)
-    return Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+    outcome = Outcome(document=document, edges=fitted.edges, artefacts=artefacts)
+    others = {
+        name: follow_up(outcome, request.table, on_step) for name, follow_up in follow_ups.items()
+    }
+    artefacts.append(
+        report_artefact(fitted, document, request.summary, artefacts, [*others.values()])
+    )
+    return outcome, others
 
 
 def estimate_files(

@@ -62,6 +62,7 @@ def test_a_file_is_compared_by_processes_as_python_compares_it(
         "result.json",
         "comparison.csv",
         "pairs.csv",
+        "report.html",
         "comparison.svg",
         "comparison.png",
         "comparison.pdf",

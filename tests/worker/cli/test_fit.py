@@ -13,6 +13,7 @@ import pytest
 from sklearn.datasets import load_wine
 from typer.testing import Result
 
+from tests.report_pages import parsed, text_of, verdicts_of
 from tests.result_files import NETWORK_FILES, SCORED_FILES
 from vnce_engine import TruncatedGaussianVNCE, bootstrap, group_difference
 
@@ -283,6 +284,9 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
         assert means["abc"[i], "abc"[j]] == pytest.approx(mean, abs=1e-6)
     files = {"bootstrap.json", "bootstrap.csv", "bootstrap.parquet", "figures/bootstrap.svg"}
     assert files <= written(out)
+    network, resamples = verdicts_of(parsed((out / "report.html").read_text()))
+    assert "The fit converged." in network
+    assert "12 of 12 resamples of the rows have a network." in resamples
 
 
 @pytest.mark.slow
@@ -308,6 +312,9 @@ def test_groups_are_compared_without_the_column_that_tells_them(
     assert found["largest_z"]["p_value"] == same.largest.p_value
     files = {"difference.json", "difference.csv", "difference.parquet", "figures/difference.svg"}
     assert files <= written(out)
+    report = parsed((out / "report.html").read_text())
+    assert "found to differ between group = -1 and group = 1.5" in verdicts_of(report)[1]
+    assert "--by group --permutations 7 --seed 0" in text_of(report)
 
 
 @pytest.mark.parametrize(
@@ -316,6 +323,10 @@ def test_groups_are_compared_without_the_column_that_tells_them(
         (("--by", "d"), "the table has no column of this name"),
         (("--by", "a"), "groups need a column of exactly two"),
         (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
+        (
+            ("--by", "a", "--variable", "b", "--variable", " a"),
+            "--by: a is a variable of the network, by --variable",
+        ),
     ],
 )
 def test_what_tells_no_groups_is_refused_before_the_fit(

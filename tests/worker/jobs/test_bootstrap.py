@@ -11,6 +11,7 @@ from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.parts_result import PartFailureRead, PartResult
 from service.results.schemas import EstimationResult
+from tests.report_pages import bold_rows, parsed, text_of, verdicts_of
 from tests.service.results.conftest import document
 from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.runtime.reports import FitStep
@@ -108,10 +109,37 @@ def test_pairs_come_strongest_first_each_with_its_own_numbers() -> None:
     assert set(files) == {
         "bootstrap.csv",
         "bootstrap.parquet",
+        "report.html",
         "figures/bootstrap.svg",
         "figures/bootstrap.png",
         "figures/bootstrap.pdf",
     }
+
+
+def test_its_report_says_which_pairs_come_again() -> None:
+    first = resample(0.3, -0.5, 0.0, debiased=(0.4, -0.6, 0.1))
+    second = resample(0.2, -0.3, 0.1, debiased=(0.3, -0.4, 0.3))
+    _, files = put(2, parts([first], [second]))
+    root = parsed(files["report.html"].decode())
+    [verdict] = verdicts_of(root)
+    assert verdict == (
+        "2 of 2 resamples of the rows have a network. Selected by more than half of them: 0 of 1 "
+        "pair selected in the network (by 50% of them), and 0 of 2 others."
+    )
+    [[pair, *cells]] = bold_rows(root)
+    assert (pair, cells[:3]) == ("a – c", ["yes", "50%", "-0.500"])
+    said = text_of(root)
+    assert "is said by the report of job_1." in said
+    assert "(Efron and Tibshirani, 1993)" in said
+    assert "B. Efron and R. J. Tibshirani (1993)" in said
+
+
+def test_a_report_of_too_few_resamples_says_so() -> None:
+    _, files = put(9, parts([resample(0.3, -0.5, 0.0)], num_failed=1))
+    root = parsed(files["report.html"].decode())
+    [verdict] = verdicts_of(root)
+    assert verdict.startswith("1 of 9 resamples have a network, fewer than 50%")
+    assert "8 of 9 resamples failed: part-failed." in text_of(root)
 
 
 def test_what_is_not_known_is_null_and_the_picture_does_without() -> None:

@@ -15,6 +15,7 @@ from service.results.edges import Edge
 from service.results.parts_result import PartFailureRead
 from service.results.schemas import DatasetIdentity
 from service.results.vocabulary import EdgeRule, Verdict
+from tests.report_pages import parsed, text_of, verdicts_of
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.comparison_files import HELD_OUT, PAIRS, ComparedNetwork
 from worker.jobs.comparison import PartRequest, parts_of, put_together, run_part, split
@@ -125,6 +126,7 @@ def test_models_are_ranked_and_paired_row_by_row() -> None:
     assert set(files) == {
         "comparison.csv",
         "pairs.csv",
+        "report.html",
         "figures/comparison.svg",
         "figures/comparison.png",
         "figures/comparison.pdf",
@@ -139,6 +141,26 @@ def test_models_are_ranked_and_paired_row_by_row() -> None:
     ]
     assert pairs[1]["two upper"] == "0.2"
     assert pairs[1]["one upper"] == ""
+
+
+def test_its_report_says_which_model_is_best_and_where_they_differ() -> None:
+    networks = {
+        "one": network(0.5, 0.0, 0.3, density=[-1.0, -3.0, -2.0]),
+        "two": network(0.4, 0.0, 0.1, density=[-0.5, -2.0, -2.0]),
+    }
+    failure = PartFailureRead(job_id="job_2", label="three", error=None)
+    _, files = put(spec("one", "two", "three"), networks, failure)
+    root = parsed(files["report.html"].decode())
+    [verdict] = verdicts_of(root)
+    assert verdict == (
+        "Of 3 models two describes rows that it has not seen best: -1.5 nats a row. Next is one, "
+        "behind by 0.5 ± 0.29; less than three standard errors decide nothing. Of 3 pairs all "
+        "models select 1, and only some 1."
+    )
+    rows = [[text_of(cell) for cell in row] for row in root.iter("tr")]
+    assert ["a – b", "2"] in rows
+    assert ["3 three", "", "", "", "", ""] in rows
+    assert "Model 3: The fit was cancelled." in text_of(root)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from service.jobs.specs.difference import DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.parts_result import PartFailureRead, PartResult
 from service.results.schemas import EstimationResult
+from tests.report_pages import bold_rows, parsed, text_of, verdicts_of
 from tests.service.results.conftest import document
 from vnce_engine.inference.differences import NetworkPair
 from vnce_engine.inference.resamples import Failure, Network
@@ -152,6 +153,56 @@ def test_two_results_are_compared_pair_by_pair_the_largest_z_first() -> None:
     }
     assert b"larger in table.csv" in files["figures/difference.svg"]
     assert b"1 of 3 pairs found to differ" in files["figures/difference.svg"]
+
+
+def test_its_report_says_which_pairs_differ() -> None:
+    name = "<script>x</script>.csv"
+    sides = two_results(estimated(dataset=name), TABLE, estimated((0.1, 0.4, 0.1)), TABLE)
+    _, files = put(spec(n_permutations=0), sides, parts())
+    root = parsed(files["report.html"].decode())
+    assert list(root.iter("script")) == []
+    assert root.findtext("head/title") == f"Difference: {name} minus table.csv"
+    [verdict] = verdicts_of(root)
+    assert verdict == (
+        f"Of 3 pairs 1 found to differ between {name} and table.csv (false discovery rate 0.1). "
+        "The networks as a whole have no p-value: no permutations were asked for."
+    )
+    [cells] = bold_rows(root)
+    assert cells[:4] == ["a – c", "-0.500", "+0.400", "-0.900"]
+    assert cells[-1] == "yes"
+    said = text_of(root)
+    assert "is said by the report of job_1 and job_2." in said
+    assert "Y. Benjamini and Y. Hochberg (1995)" in said
+    assert "van Borkulo" not in said
+
+
+def test_two_long_names_of_tables_are_told_apart_where_they_are_cut() -> None:
+    name = "assays of the cohort of the north.csv"
+    sides = two_results(estimated(dataset=name), TABLE, estimated(dataset=name), TABLE)
+    _, files = put(spec(n_permutations=0), sides, parts())
+    assert b"(second)" in files["figures/difference.svg"]
+    [headings] = parsed(files["report.html"].decode()).iter("thead")
+    assert text_of(headings).startswith(
+        "pair assays of the…v (first) assays of the c…(second) difference"
+    )
+
+
+def test_a_report_of_groups_says_how_they_were_compared_as_a_whole() -> None:
+    request = spec(by="group", other_job_id=None, n_permutations=3)
+    observed, none = pair((0.5, NAN, 0.0), (0.1, 0.0, 0.0)), pair((0.1, 0.2, 0.0), (0.1, 0.2, 0.0))
+    _, files = put(request, halves(), parts((0, [observed, none, none, Failure("too few.")])))
+    root = parsed(files["report.html"].decode())
+    [verdict] = verdicts_of(root)
+    whole = "as a whole differ with p = 0.33 by the largest |z| and p = 0.33 by the sum of z²."
+    assert whole in verdict
+    said = text_of(root)
+    for sentence in (
+        "group = 0: 20 rows; group = 1: 20 rows.",
+        "Without a standard error in one of the networks: 1 pair.",
+        "1 of 3 permutations failed: too few.",
+        "from 2 permutations of the rows (van Borkulo et al., 2022)",
+    ):
+        assert sentence in said
 
 
 def test_variables_in_another_order_are_matched_by_name() -> None:

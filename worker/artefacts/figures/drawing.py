@@ -4,6 +4,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from io import BytesIO
+from itertools import accumulate, dropwhile, takewhile
 from typing import Final, TypeAlias
 
 from matplotlib import style
@@ -58,6 +59,7 @@ _STYLE: Final = {
     "legend.fontsize": FONT_POINTS,
 }
 _MAX_LABEL_COLUMNS: Final = 24
+_END_SHARE: Final = 0.4
 _PADDING_INCHES: Final = 0.15
 _LEGEND_GAP_INCHES: Final = 0.25
 POINTS_PER_INCH: Final = 72
@@ -107,19 +109,24 @@ def _save(figure: Figure, file_format: str, padding_inches: float) -> bytes:
 
 
 def label(name: str, most_columns: int = _MAX_LABEL_COLUMNS) -> str:
-    """Return a name as one printable line of bounded width, cut with an ellipsis.
+    """Return a name as one printable line of bounded width, with an ellipsis for what is cut.
 
-    Ideographs and emoji have two columns.
+    Its end is kept: names of one table often begin alike. Ideographs and emoji have two columns.
     """
     printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     if _columns(printable) <= most_columns:
         return printable
-    kept = ""
-    for character in printable:
-        if _columns(kept + character) >= most_columns:
-            break
-        kept += character
-    return kept.rstrip() + "…"
+    end = _beginning(printable[::-1], int(_END_SHARE * most_columns))[::-1]
+    # An accent whose letter was cut would stand on the ellipsis.
+    end = "".join(dropwhile(unicodedata.combining, end)).lstrip()
+    start = _beginning(printable, most_columns - 1 - _columns(end))
+    return f"{start.rstrip()}…{end}"
+
+
+def _beginning(text: str, most_columns: int) -> str:
+    """Return as much of a text as has so many columns."""
+    ends = accumulate(map(_columns, text))
+    return text[: sum(1 for _ in takewhile(lambda end: end <= most_columns, ends))]
 
 
 def add_title(figure: Figure, title: str, subtitle: str) -> None:

@@ -1,7 +1,7 @@
 """The command that repeats an estimation, by the names that fields have as options."""
 
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import BaseModel
 
@@ -10,24 +10,36 @@ from service.datasets.schemas import DatasetSummary
 from service.datasets.vocabulary import ChangeCode, TokenKind
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
+from service.results.bootstrap_result import BootstrapResult
+from service.results.difference_result import DifferenceResult
+from service.results.schemas import ResultModel
 
 # The arguments of `vnce fit` that make `reading` of a file and `spec` of a job.
 _ELSEWHERE = ("dataset_id", "tag", "variables", "model", "estimator", "seed")
 
 
-def repeating_command(spec: EstimationSpec, file_name: str, summary: DatasetSummary | None) -> str:
+def repeating_command(
+    spec: EstimationSpec,
+    file_name: str,
+    summary: DatasetSummary | None,
+    others: Sequence[ResultModel] = (),
+) -> str:
     """Return the `vnce fit` that repeats an estimation on the file that was uploaded.
 
-    `summary` says how it was read; None where that is not known.
+    `summary` says how it was read; None where that is not known. `others` are documents of what the
+    same command did with the network.
     """
     arguments = ["vnce", "fit", file_name]
-    columns = None if summary is None else [column.name for column in summary.columns]
+    by = {other.by for other in others if isinstance(other, DifferenceResult)}
+    columns = None if summary is None else [c.name for c in summary.columns if c.name not in by]
     if summary is not None:
         arguments += _reading(summary)
     if spec.variables != columns:
         arguments += [part for name in planned(spec.variables) for part in ("--variable", name)]
     arguments += ["--model", spec.model.kind, *_options(spec.model)]
     arguments += ["--estimator", spec.estimator.kind, *_options(spec.estimator)]
+    for other in others:
+        arguments += _of_other(other)
     arguments += [*_options(spec, _ELSEWHERE), "--seed", str(planned(spec.seed)), "--out", "result"]
     return shlex.join(arguments)
 
@@ -50,6 +62,14 @@ def _reading(summary: DatasetSummary) -> Iterator[str]:
     missing = (token.text for token in tokens if token.kind is TokenKind.MISSING)
     for text in dict.fromkeys(text for text in missing if text.lower() not in MISSING_TEXTS):
         yield from ("--na-value", text)
+
+
+def _of_other(document: ResultModel) -> Iterator[str]:
+    match document:
+        case BootstrapResult(n_requested=number):
+            yield from ("--resamples", str(number))
+        case DifferenceResult(by=str(by), n_permutations=number):
+            yield from ("--by", by, "--permutations", str(number))
 
 
 def _options(model: BaseModel, without: Collection[str] = ("kind",)) -> Iterator[str]:

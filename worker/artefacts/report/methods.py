@@ -15,9 +15,12 @@ from service.jobs.specs.contrastive import NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec, EstimatorSpec
 from service.jobs.specs.models import GaussianModelSpec
 from service.jobs.vocabulary import FdrMethod, LinearChoice, PenaltyKind, Selection, Transform
-from service.results.schemas import EstimationResult, PenaltyRead
+from service.results.schemas import EstimationResult, PenaltyRead, VersionsRead
 
 _REFERENCES = {
+    "Barrat et al., 2004": "A. Barrat, M. Barthélemy, R. Pastor-Satorras and A. Vespignani (2004). "
+    "The architecture of complex weighted networks. Proceedings of the National Academy of "
+    "Sciences 101, 3747–3752.",
     "Benjamini and Hochberg, 1995": "Y. Benjamini and Y. Hochberg (1995). Controlling the false "
     "discovery rate: a practical and powerful approach to multiple testing. Journal of the Royal "
     "Statistical Society B 57, 289–300.",
@@ -29,6 +32,8 @@ _REFERENCES = {
     "Dempster, Laird and Rubin, 1977": "A. P. Dempster, N. M. Laird and D. B. Rubin (1977). "
     "Maximum likelihood from incomplete data via the EM algorithm. Journal of the Royal "
     "Statistical Society B 39, 1–38.",
+    "Efron and Tibshirani, 1993": "B. Efron and R. J. Tibshirani (1993). An introduction to the "
+    "bootstrap. Chapman and Hall.",
     "Foygel and Drton, 2010": "R. Foygel and M. Drton (2010). Extended Bayesian information "
     "criteria for Gaussian graphical models. NIPS 23.",
     "Givens, Liu and Reeve, 2025": "J. Givens, S. Liu and H. W. J. Reeve (2025). Score matching "
@@ -36,14 +41,25 @@ _REFERENCES = {
     "Gutmann and Hyvärinen, 2012": "M. U. Gutmann and A. Hyvärinen (2012). Noise-contrastive "
     "estimation of unnormalized statistical models, with applications to natural image "
     "statistics. Journal of Machine Learning Research 13, 307–361.",
+    "Haslbeck and Waldorp, 2018": "J. M. B. Haslbeck and L. J. Waldorp (2018). How well do network "
+    "models predict observations? On the importance of predictability in network models. Behavior "
+    "Research Methods 50, 853–861.",
     "Hinton, 2002": "G. E. Hinton (2002). Training products of experts by minimizing contrastive "
     "divergence. Neural Computation 14, 1771–1800.",
     "Hyvärinen, 2007": "A. Hyvärinen (2007). Some extensions of score matching. Computational "
     "Statistics and Data Analysis 51, 2499–2512.",
     "Meinshausen and Bühlmann, 2010": "N. Meinshausen and P. Bühlmann (2010). Stability "
     "selection. Journal of the Royal Statistical Society B 72, 417–473.",
+    "Phipson and Smyth, 2010": "B. Phipson and G. K. Smyth (2010). Permutation p-values should "
+    "never be zero. Statistical Applications in Genetics and Molecular Biology 9, 39.",
     "Rhodes and Gutmann, 2019": "B. Rhodes and M. U. Gutmann (2019). Variational "
     "noise-contrastive estimation. AISTATS, arXiv:1810.08010.",
+    "Robinaugh, Millner and McNally, 2016": "D. J. Robinaugh, A. J. Millner and R. J. McNally "
+    "(2016). Identifying highly influential nodes in the complicated grief network. Journal of "
+    "Abnormal Psychology 125, 747–757.",
+    "van Borkulo et al., 2022": "C. D. van Borkulo, R. van Bork, L. Boschloo, J. J. Kossakowski, "
+    "P. Tio, R. A. Schoevers, D. Borsboom and L. J. Waldorp (2022). Comparing network structures "
+    "on three aspects: a permutation test. Psychological Methods.",
     "van de Geer et al., 2014": "S. van de Geer, P. Bühlmann, Y. Ritov and R. Dezeure (2014). On "
     "asymptotically optimal confidence regions and tests for high-dimensional models. Annals of "
     "Statistics 42, 1166–1202.",
@@ -84,6 +100,14 @@ def methods(spec: EstimationSpec, result: EstimationResult) -> str:
     return " ".join(_sentences(spec, result))
 
 
+def computed_with(versions: VersionsRead, seed: int) -> str:
+    """Return the sentence on software and seed."""
+    return (
+        f"Computed with VNCE {versions.vnce} (Python {versions.python}, NumPy {versions.numpy}, "
+        f"SciPy {versions.scipy}, PyTorch {versions.torch}), seed {seed}."
+    )
+
+
 def references(text: str) -> list[str]:
     """Return the works that a text cites, in order."""
     return [work for citation, work in _REFERENCES.items() if citation in text]
@@ -112,12 +136,18 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         "A pair of variables that are independent given all others has partial correlation zero: "
         "−K_ij / √(K_ii K_jj)."
     )
-    yield from _inference(result)
-    versions = result.versions
-    yield (
-        f"Computed with VNCE {versions.vnce} (Python {versions.python}, NumPy {versions.numpy}, "
-        f"SciPy {versions.scipy}, PyTorch {versions.torch}), seed {result.seed}."
-    )
+    yield from _inference(result, is_gaussian=is_gaussian)
+    if any(variable.strength is not None for variable in result.variables):
+        yield (
+            "A variable's strength is the sum of the sizes of its present pairs' partial "
+            "correlations (Barrat et al., 2004), its expected influence the sum of all, with "
+            "signs (Robinaugh, Millner and McNally, 2016)."
+        )
+    if any(variable.predictability is not None for variable in result.variables):
+        yield (
+            "A variable's predictability is the share of its variance that all others explain "
+            "(Haslbeck and Waldorp, 2018)."
+        )
 
 
 def _transformed(result: EstimationResult) -> str:
@@ -171,15 +201,25 @@ def _penalty(penalty: PenaltyRead) -> str:
     return ""
 
 
-def _inference(result: EstimationResult) -> Iterator[str]:
+def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
     said = result.uncertainty
     if said is None or said.reason is not None:
         return
-    yield (
-        "Partial correlations were freed of the penalty's bias by one step (van de Geer et al., "
-        "2014) and have standard errors from the variance of the objective's slopes (White, "
-        "1982; Gutmann and Hyvärinen, 2012); intervals are of 95 %."
+    objective, works = (
+        ("the noise-contrastive objective", "White, 1982; Gutmann and Hyvärinen, 2012")
+        if is_gaussian
+        else (
+            "the likelihood of the observed cells, by rows drawn from the estimate,",
+            "White, 1982",
+        )
     )
+    yield (
+        f"Partial correlations were freed of the penalty's bias by one step of {objective} without "
+        "the penalty (van de Geer et al., 2014), and have standard errors from the variance of its "
+        f"slopes over rows ({works}); intervals are of 95 %."
+    )
+    if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
+        yield "A test found a linear term; the step estimated it, too."
     work = (
         "Benjamini and Hochberg, 1995"
         if said.fdr_method is FdrMethod.BENJAMINI_HOCHBERG

@@ -1,23 +1,25 @@
 """The report: one HTML file that needs no other, to be read, printed and handed on."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.datasets.schemas import DatasetSummary
-from service.http.words import counted, visible
+from service.http.words import counted
 from service.jobs.specs.base import planned
+from service.results.bootstrap_result import BootstrapResult
+from service.results.difference_result import DifferenceResult
 from service.results.edges import Edge
-from service.results.formats import MediaType
-from service.results.outcome import Artefact
+from service.results.outcome import Artefact, Outcome
 from service.results.schemas import EstimationResult
 from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.report.bootstrap import bootstrap_section
 from worker.artefacts.report.command import repeating_command
-from worker.artefacts.report.methods import methods, references
+from worker.artefacts.report.difference import difference_section
+from worker.artefacts.report.methods import computed_with, methods
+from worker.artefacts.report.rendering import report
+from worker.artefacts.report.section import Section, pictures
 
 # Longer tables are files of the result.
 _MOST_EDGES = 200
@@ -25,16 +27,10 @@ _FIGURES = {
     "network": "The network: variables as nodes, selected pairs as lines.",
     "intervals": "Partial correlations of the largest size with their 95 % intervals.",
     "heatmap": "All pairs as a matrix of colours.",
+    "centrality": "Variables, so far as is known: the sum of the sizes of their present pairs "
+    "(strength), that of all their pairs with signs (expected influence), and the share of their "
+    "variance that all others explain (predictability).",
 }
-_PAGES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent),
-    autoescape=True,
-    # Names and messages are others': what cannot be seen in them is written out.
-    finalize=lambda value: visible(value) if type(value) is str else value,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 
 
 def report_artefact(
@@ -42,27 +38,44 @@ def report_artefact(
     result: EstimationResult,
     summary: DatasetSummary | None,
     artefacts: Sequence[Artefact],
+    others: Sequence[Outcome] = (),
 ) -> Artefact:
     """Return `report.html` of a finished fit, with the figures among its `artefacts`.
 
-    `summary` says how the upload was read; None where that is not known.
+    `summary` says how the upload was read; None where that is not known. `others` are bootstraps
+    and differences of the network: each has a section.
     """
-    text = methods(fitted.spec, result)
-    content = _PAGES.get_template("page.html.jinja").render(
+    sections = [_section(other) for other in others]
+    computed = computed_with(result.versions, result.seed)
+    said = [methods(fitted.spec, result), *(section.methods for section in sections), computed]
+    return report(
+        "network.html.jinja",
+        f"Network of {result.dataset.name}",
+        " ".join(said),
+        sections,
         result=result,
         verdict=verdict(result),
         columns=_columns(fitted),
         missingness=_missingness(fitted),
         changes=[] if summary is None else summary.changes,
-        figures=_figures(artefacts),
+        pictures=pictures(artefacts, _FIGURES),
         edges=_worth_telling(fitted.edges),
         are_judged=any(edge.verdict is not None for edge in fitted.edges),
         are_correlations=fitted.reason is None,
-        methods=text,
-        references=references(text),
-        command=repeating_command(fitted.spec, result.dataset.name, summary),
+        command=repeating_command(
+            fitted.spec, result.dataset.name, summary, [other.document for other in others]
+        ),
     )
-    return Artefact("report.html", MediaType.HTML, content.encode())
+
+
+def _section(other: Outcome) -> Section:
+    match other.document:
+        case BootstrapResult() as result:
+            return bootstrap_section(result, other.artefacts)
+        case DifferenceResult() as result:
+            return difference_section(result, other.artefacts)
+        case unknown:
+            raise TypeError(f"no section of a report is about {type(unknown).__name__}")
 
 
 def verdict(result: EstimationResult) -> str:
@@ -137,20 +150,3 @@ def _missingness(fitted: FittedNetwork) -> str:
         f"{counted(int(counts.max()), 'row')}, lacks {gaps or 'nothing'}. Observed together in the "
         f"fewest rows, {fewest.n_pairwise}, are {fewest.source} and {fewest.target}."
     )
-
-
-@dataclass(frozen=True)
-class _Picture:
-    """A figure as a data URL, so that its identifiers and styles are its own."""
-
-    url: str
-    caption: str
-
-
-def _figures(artefacts: Sequence[Artefact]) -> list[_Picture]:
-    contents = {artefact.name: artefact.content for artefact in artefacts}
-    return [
-        _Picture(f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}", caption)
-        for name, caption in _FIGURES.items()
-        if (content := contents.get(f"figures/{name}.svg")) is not None
-    ]

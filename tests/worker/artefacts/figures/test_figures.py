@@ -283,6 +283,11 @@ def test_the_line_of_an_objective_is_broken_where_noise_is_new_and_its_axis_name
 
 
 def test_a_long_name_is_cut_to_a_bounded_width() -> None:
-    assert label("体" * 30) == "体" * 11 + "…"
-    assert label("a" * 30) == "a" * 23 + "…"
+    assert label("体" * 30) == "体" * 7 + "…" + "体" * 4
+    assert label("a" * 30) == "a" * 14 + "…" + "a" * 9
     assert label("a" * 24) == "a" * 24
+
+
+def test_long_names_that_begin_alike_are_cut_to_different_ones() -> None:
+    assert label("haemoglobin A1c (mmol/mol)_8") == "haemoglobin A1…ol/mol)_8"
+    assert label("e" * 30 + "e\N{COMBINING ACUTE ACCENT}" + "x" * 9).endswith("…" + "x" * 9)

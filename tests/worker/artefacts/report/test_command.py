@@ -13,6 +13,8 @@ from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import ReadDataset, read_dataset
 from service.jobs.estimation_planning import resolve
 from service.jobs.specs.estimation import EstimationSpec
+from service.results.bootstrap_result import BootstrapResult
+from service.results.difference_result import DifferenceResult
 from service.settings import Settings
 from worker.artefacts.report.command import repeating_command
 from worker.cli.app import app
@@ -98,6 +100,19 @@ def test_the_command_reads_the_file_as_it_was_read(
     again = read(text.encode(), **reading)
     assert again.table == dataset.table
     assert again.summary.changes == dataset.summary.changes
+
+
+def test_what_was_done_besides_is_repeated_and_the_column_of_groups_left_out(file: Path) -> None:
+    summary = read(file.read_bytes()).summary
+    spec = resolve(EstimationSpec(dataset_id=LOCAL, variables=["a", "c d"]), summary)
+    others = [
+        BootstrapResult.model_construct(n_requested=20),
+        DifferenceResult.model_construct(by="b", n_permutations=9),
+    ]
+    command = repeating_command(spec, file.name, summary, others)
+    assert "--resamples 20 --by b --permutations 9 --seed" in command
+    assert "--variable" not in command
+    parsed(command, file)
 
 
 def test_without_a_summary_the_command_names_the_variables(file: Path) -> None:

@@ -5,13 +5,12 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from xml.etree.ElementTree import Element
 
 import pytest
-from tinyhtml5.parser import HTMLParser
 
-from service.jobs.vocabulary import Transform
+from service.jobs.vocabulary import LinearChoice, Transform
 from service.results.outcome import Outcome
+from tests.report_pages import page_of, parsed, text_of
 from worker.artefacts.report.methods import methods, references
 from worker.artefacts.report.page import verdict
 from worker.jobs.estimation import EstimationRequest, estimate
@@ -19,24 +18,6 @@ from worker.jobs.estimation import EstimationRequest, estimate
 MakeRequest = Callable[..., EstimationRequest]
 
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }} & 体重", "b"]
-
-
-def page_of(outcome: Outcome) -> str:
-    [page] = [file for file in outcome.artefacts if file.name == "report.html"]
-    assert page.media_type == "text/html"
-    return page.content.decode()
-
-
-def parsed(page: str) -> Element:
-    """Return the page's root; fails where the page is not valid."""
-    parser = HTMLParser(namespace_html_elements=False)
-    root: Element = parser.parse(page)
-    assert parser.errors == []
-    return root
-
-
-def text_of(element: Element) -> str:
-    return " ".join(" ".join(element.itertext()).split())
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +31,7 @@ def outcome(make_request: MakeRequest) -> Outcome:
 
 @pytest.fixture(scope="module")
 def page(outcome: Outcome) -> str:
-    return page_of(outcome)
+    return page_of(outcome.artefacts)
 
 
 def test_names_are_text_wherever_they_stand(page: str) -> None:
@@ -117,7 +98,7 @@ def test_a_transform_that_was_chosen_is_told_with_what_it_was_compared_to(
 ) -> None:
     request = make_request(model={"kind": "truncated-gaussian", "transform": "auto"})
     outcome = estimate(request, lambda step: None)
-    said = text_of(parsed(page_of(outcome)))
+    said = text_of(parsed(page_of(outcome.artefacts)))
     result: Any = outcome.document
     assert len(result.transform_evidence) > 1
     for step in result.transform_evidence:
@@ -131,6 +112,22 @@ def test_transforms_of_each_variable_are_counted(outcome: Outcome, make_request:
     assert "3 after their cube root was taken; 1 as they are" in methods(
         make_request().spec, result
     )
+
+
+def test_how_sure_edges_are_is_said_of_the_model_at_hand(
+    outcome: Outcome, make_request: MakeRequest
+) -> None:
+    found: Any = outcome.document
+    assert found.uncertainty.reason is None
+    uncertainty = found.uncertainty.model_copy(update={"linear": LinearChoice.FREE})
+    linear = found.linear.model_copy(update={"choice": LinearChoice.ZERO})
+    result = found.model_copy(update={"uncertainty": uncertainty, "linear": linear})
+    of_truncated = methods(make_request().spec, result)
+    assert "one step of the likelihood of the observed cells" in of_truncated
+    assert "A test found a linear term" in of_truncated
+    of_gaussian = methods(make_request(model={"kind": "gaussian"}).spec, found)
+    assert "one step of the noise-contrastive objective" in of_gaussian
+    assert "A test found" not in of_gaussian
 
 
 @pytest.mark.slow
@@ -149,7 +146,7 @@ def test_every_kind_of_result_has_a_valid_page_with_all_its_references(
 ) -> None:
     model = "gaussian" if estimator["kind"] == "gaussian-em" else "truncated-gaussian"
     outcome = estimate(make_request(estimator=estimator, model={"kind": model}), lambda step: None)
-    root = parsed(page_of(outcome))
+    root = parsed(page_of(outcome.artefacts))
     said = text_of(root)
     result: Any = outcome.document
     assert ("The fit did not converge" in said) == (not result.convergence.converged)
