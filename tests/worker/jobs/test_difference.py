@@ -261,7 +261,7 @@ def test_what_is_not_known_is_null_and_the_picture_does_without() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, 2.0, 3.0, 4.0] * 10, r"group has 4 different values \(1, 2, 3, 4\); groups are"),
+        ([1.0, 2.0, 3.0, 4.0] * 10, r"group has 4 different values \(1, 2, 3, 4\); groups need"),
         ([1.0] * 39 + [None], r"group has 1 different value \(1\); groups"),
         ([None] * 40, "group has 0 different values"),
         ([1e300, -1e-300, 0.25] * 13 + [7.0], r"\(-1e-300, 0.25, 7, 1e\+300\)"),

@@ -67,21 +67,21 @@ _REFERENCES = {
     "Econometrica 50, 1–25.",
 }
 _TRANSFORMS = {
-    Transform.NONE: "as they are",
-    Transform.CBRT: "after their cube root was taken",
-    Transform.SQRT: "after their square root was taken",
-    Transform.LOG1P: "after log(1 + x) was taken",
-    Transform.RANK_NORMAL: "after a smooth map by ranks to quantiles of a normal distribution",
+    Transform.NONE: "untransformed",
+    Transform.CBRT: "cube-root transformed",
+    Transform.SQRT: "square-root transformed",
+    Transform.LOG1P: "log(1 + x)-transformed",
 }
 _FILLINGS: dict[str, str] = {
     "mean": "missing cells filled by their column's mean",
     "zero": "missing cells filled by zero",
     "noise": "missing cells filled by draws of the noise",
     "drop": "rows with missing cells left out",
-    "gibbs": "missing cells drawn under the estimate",
+    "gibbs": "missing cells imputed by Gibbs sampling from the fitted model",
 }
 _PENALTIES = {
-    PenaltyKind.ADAPTIVE: "an adaptive ridge that spares strong interactions",
+    PenaltyKind.ADAPTIVE: "½τ² Σ log(1 + κ_ij²/τ²) of the scaled interactions κ_ij, which hardly "
+    "shrinks strong ones",
     PenaltyKind.RIDGE: "a ridge",
     PenaltyKind.CENTRED_RIDGE: "a ridge towards the interactions' mean",
     PenaltyKind.L1: "an L1 penalty",
@@ -121,8 +121,8 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         else ("truncated to non-negative values, with density proportional to exp(−½xᵀKx + hᵀx)")
     )
     yield (
-        f"The {result.counts.n_variables} variables, {_transformed(result)}, were modelled by a "
-        f"Gaussian {support}."
+        f"The {result.counts.n_variables} variables, "
+        f"{_transformed(result, is_gaussian=is_gaussian)}, were modelled by a Gaussian {support}."
     )
     if result.transform_evidence:
         yield "That transform was chosen by the log density of held-out rows."
@@ -150,11 +150,13 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         )
 
 
-def _transformed(result: EstimationResult) -> str:
+def _transformed(result: EstimationResult, *, is_gaussian: bool) -> str:
+    scores = "normal" if is_gaussian else "half-normal"
+    words = _TRANSFORMS | {Transform.RANK_NORMAL: f"as smoothed {scores} scores of their ranks"}
     if not isinstance(result.transform, list):
-        return _TRANSFORMS[result.transform]
+        return words[result.transform]
     counts = Counter(result.transform)
-    return "; ".join(f"{number} {_TRANSFORMS[name]}" for name, number in counts.most_common())
+    return "; ".join(f"{number} {words[name]}" for name, number in counts.most_common())
 
 
 def _estimator(estimator: EstimatorSpec) -> str:
@@ -172,9 +174,9 @@ def _estimator(estimator: EstimatorSpec) -> str:
                 "row of data"
             )
         case MleEstimatorSpec():
-            return "Monte-Carlo maximum likelihood, missing cells drawn under the estimate"
+            return f"Monte-Carlo maximum likelihood, {_FILLINGS['gibbs']}"
         case ContrastiveDivergenceEstimatorSpec():
-            return "contrastive divergence (Hinton, 2002), missing cells drawn under the estimate"
+            return f"contrastive divergence (Hinton, 2002), {_FILLINGS['gibbs']}"
         case PseudoLikelihoodEstimatorSpec():
             return f"pseudo-likelihood (Besag, 1975), {_FILLINGS[estimator.imputation]}"
         case ScoreMatchingEstimatorSpec():
@@ -197,7 +199,7 @@ def _penalty(penalty: PenaltyRead) -> str:
         kind = _PENALTIES[penalty.fitted_kind]
         return f"The penalty was {kind}; its strength, {penalty.strength:.4g}, was {how}."
     if penalty.path:
-        return f"A path of penalties gave graphs, {how}; K was fitted to it without a penalty."
+        return f"A path of penalties gave graphs, {how}; K was refitted to that graph, unpenalised."
     return ""
 
 
@@ -209,14 +211,14 @@ def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
         ("the noise-contrastive objective", "White, 1982; Gutmann and Hyvärinen, 2012")
         if is_gaussian
         else (
-            "the likelihood of the observed cells, by rows drawn from the estimate,",
+            "the Monte-Carlo likelihood of the observed cells",
             "White, 1982",
         )
     )
     yield (
-        f"Partial correlations were freed of the penalty's bias by one step of {objective} without "
-        "the penalty (van de Geer et al., 2014), and have standard errors from the variance of its "
-        f"slopes over rows ({works}); intervals are of 95 %."
+        f"Partial correlations were debiased by one Newton step of {objective} without the penalty "
+        f"(van de Geer et al., 2014), with sandwich standard errors ({works}); intervals are 95 % "
+        "confidence intervals."
     )
     if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
         yield "A test found a linear term; the step estimated it, too."

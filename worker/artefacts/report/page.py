@@ -91,11 +91,11 @@ def verdict(result: EstimationResult) -> str:
     pairs = counted(rule.n_pairs, "pair")
     if said is not None and said.reason is None:
         return (
-            f"{ending} Of {pairs} {said.n_present} are present (false discovery rate "
-            f"{said.fdr:g}), {said.n_absent} absent and {said.n_undecided} undecided."
+            f"{ending} {pairs}: {said.n_present} present (false discovery rate {said.fdr:g}), "
+            f"{said.n_absent} absent and {said.n_undecided} undecided."
         )
-    why = "" if said is None else f" How sure they are is not known: {said.reason}."
-    return f"{ending} Of {pairs} {rule.n_selected} are selected.{why}"
+    why = "" if said is None else f" No confidence intervals: {said.reason}."
+    return f"{ending} {pairs}: {rule.n_selected} selected.{why}"
 
 
 def _worth_telling(edges: Sequence[Edge]) -> list[Edge]:
@@ -144,9 +144,9 @@ def _missingness(fitted: FittedNetwork) -> str:
     gaps = ", ".join(name for name, is_gap in zip(names, common, strict=True) if is_gap)
     fewest = min(fitted.edges, key=lambda edge: edge.n_pairwise)
     return (
-        f"{missing.mean():.1%} of the cells are missing; "
-        f"{counted(int((~missing.any(axis=1)).sum()), 'row')} of {len(missing)} are complete. The "
-        f"missing cells make {counted(len(patterns), 'pattern')}; the most frequent, of "
-        f"{counted(int(counts.max()), 'row')}, lacks {gaps or 'nothing'}. Observed together in the "
-        f"fewest rows, {fewest.n_pairwise}, are {fewest.source} and {fewest.target}."
+        f"{missing.mean():.1%} of the cells are missing; complete rows: "
+        f"{(~missing.any(axis=1)).sum()} of {len(missing)}. Missingness patterns: {len(patterns)}; "
+        f"in the most frequent, of {counted(int(counts.max()), 'row')}, {gaps or 'nothing'} is "
+        f"missing. {fewest.source} and {fewest.target} are observed together in the fewest rows, "
+        f"{fewest.n_pairwise}."
     )

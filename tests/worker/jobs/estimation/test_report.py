@@ -109,9 +109,7 @@ def test_a_transform_that_was_chosen_is_told_with_what_it_was_compared_to(
 def test_transforms_of_each_variable_are_counted(outcome: Outcome, make_request: Any) -> None:
     transforms = [Transform.CBRT, Transform.NONE, Transform.CBRT, Transform.CBRT]
     result = outcome.document.model_copy(update={"transform": transforms})
-    assert "3 after their cube root was taken; 1 as they are" in methods(
-        make_request().spec, result
-    )
+    assert "3 cube-root transformed; 1 untransformed" in methods(make_request().spec, result)
 
 
 def test_how_sure_edges_are_is_said_of_the_model_at_hand(
@@ -123,10 +121,10 @@ def test_how_sure_edges_are_is_said_of_the_model_at_hand(
     linear = found.linear.model_copy(update={"choice": LinearChoice.ZERO})
     result = found.model_copy(update={"uncertainty": uncertainty, "linear": linear})
     of_truncated = methods(make_request().spec, result)
-    assert "one step of the likelihood of the observed cells" in of_truncated
+    assert "one Newton step of the Monte-Carlo likelihood of the observed cells" in of_truncated
     assert "A test found a linear term" in of_truncated
     of_gaussian = methods(make_request(model={"kind": "gaussian"}).spec, found)
-    assert "one step of the noise-contrastive objective" in of_gaussian
+    assert "one Newton step of the noise-contrastive objective" in of_gaussian
     assert "A test found" not in of_gaussian
 
 
@@ -151,7 +149,7 @@ def test_every_kind_of_result_has_a_valid_page_with_all_its_references(
     result: Any = outcome.document
     assert ("The fit did not converge" in said) == (not result.convergence.converged)
     if result.uncertainty.reason is not None:
-        assert f"How sure they are is not known: {result.uncertainty.reason}" in said
+        assert f"No confidence intervals: {result.uncertainty.reason}" in said
     cited = re.findall(r"[\w.]+, (\d{4})[);]", said)
     assert cited or estimator["kind"] == "score-matching"
     assert all(f"({year}). " in said for year in cited)
