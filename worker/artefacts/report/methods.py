@@ -178,7 +178,7 @@ def _inference(result: EstimationResult) -> Iterator[str]:
     yield (
         "Partial correlations were freed of the penalty's bias by one step (van de Geer et al., "
         "2014) and have standard errors from the variance of the objective's slopes (White, "
-        "1982; Gutmann and Hyvärinen, 2012); intervals are of 95 %."
+        "1982; Gutmann and Hyvärinen, 2012); intervals, of 95 %, and tests are by Student's t."
     )
     work = (
         "Benjamini and Hochberg, 1995"
@@ -186,6 +186,7 @@ def _inference(result: EstimationResult) -> Iterator[str]:
         else "Benjamini and Yekutieli, 2001"
     )
     yield (
-        f"A pair is called present where its q-value ({work}) is at most {said.fdr:g}, else absent "
+        f"A pair is called present where its q-value ({work}) is at most {said.fdr:g} and "
+        "its interval not all of -1 to 1, else absent "
         f"where its interval lies within ±{result.edge_rule.threshold:g}, else undecided."
     )
