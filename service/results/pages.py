@@ -194,9 +194,9 @@ class EdgeRead(ResultModel):
         ge=0, le=1, description="Least false discovery rate at which the pair is found."
     )
     verdict: Verdict | None = Field(
-        description="`present`: its q-value is at most `fdr`; `absent`: it is not, and the whole "
-        "interval is nearer to zero than the edge threshold; `undecided`: neither. Null where the "
-        "estimator has no standard errors."
+        description="`present`: its q-value is at most `fdr`, and its interval not all of -1 to 1; "
+        "`absent`: its q-value is not, and the whole interval is nearer to zero than the edge "
+        "threshold; `undecided`: neither. Null where the estimator has no standard errors."
     )
 
 

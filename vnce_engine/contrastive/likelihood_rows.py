@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -28,8 +29,10 @@ from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blo
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.ill_conditioned import SamplingWarning
 from vnce_engine.distributions.information import statistics
-from vnce_engine.distributions.sampling import sample_truncated_gaussian
+from vnce_engine.distributions.sampling import rows_by_sweeps
 from vnce_engine.runtime.progress import Progress
+
+FloatArray = NDArray[np.float64]
 
 # Rows drawn from the model, for their covariance: so many at least, and for each parameter up to a
 # limit, that chance in it is little. And for their mean: for each data row up to another.
@@ -40,6 +43,8 @@ _ROWS_A_DATA_ROW, _MOST_FOR_DATA_ROWS = 20, 200_000
 _PART = 20_000
 # Gibbs sweeps from the start, and between rows of a chain.
 _BURN_IN, _THINNING = 50, 5
+# Of one cell by a sweep, in multiplications.
+_WORK_OF_A_DRAW = 300
 
 
 class LikelihoodRows:
@@ -84,12 +89,13 @@ class LikelihoodRows:
         num_drawn = max(for_covariance, min(_ROWS_A_DATA_ROW * self.num_rows, _MOST_FOR_DATA_ROWS))
         masks = self._observations.observed[self._lenders(num_drawn).to(augmented.device)]
         moments = _Moments(size, augmented)
+        rows = self._rows_of_model(augmented)
         # Whole parts, as blocks are in the order of how many cells are missing.
-        for block, drawn in self._completed(masks[:for_covariance], augmented):
+        for block, drawn in self._completed(masks[:for_covariance], rows, augmented):
             own = statistics(pad(drawn[block.owner.long()], (0, 1), value=1.0).mT)
             moments.add(block.mean_statistics(), own)
         sum_of_means = moments.sum_of_means
-        for block, _ in self._completed(masks[for_covariance:], augmented):
+        for block, _ in self._completed(masks[for_covariance:], rows, augmented):
             sum_of_means = sum_of_means + block.sum_of_statistics()
         self._model_mean = sum_of_means / num_drawn
         self._information = moments.covariance()
@@ -113,19 +119,26 @@ class LikelihoodRows:
         deviation = (total - self._data_mean) * math.sqrt(1 + self.chance)
         return deviation + (self._data_mean - self._model_mean)
 
-    def _rows_of_model(self, augmented: Tensor, num_rows: int) -> Tensor:
+    def _rows_of_model(self, augmented: Tensor) -> Iterator[FloatArray]:
         seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator))
         with warnings.catch_warnings():
             warnings.simplefilter("error", SamplingWarning)
-            rows = sample_truncated_gaussian(
+            return rows_by_sweeps(
                 augmented[:-1, :-1].cpu().numpy(),
-                num_rows,
                 np.random.default_rng(seed),
                 linear=-augmented[:-1, -1].cpu().numpy(),
                 burn_in=_BURN_IN,
                 thinning=_THINNING,
             )
-        return torch.from_numpy(rows).to(augmented.device)
+
+    def _next(self, num_rows: int, rows: Iterator[FloatArray]) -> Tensor:
+        """Return the next rows (num_rows, d), telling of progress on the way."""
+        blocks: list[FloatArray] = []
+        while num_rows > 0:
+            blocks.append(next(rows)[:num_rows])
+            num_rows -= len(blocks[-1])
+            self._progress.spend(_THINNING * blocks[-1].size * _WORK_OF_A_DRAW)
+        return torch.from_numpy(np.concatenate(blocks))
 
     def _lenders(self, num_rows: int) -> Tensor:
         """Return int64 (num_rows,): the data rows whose missing cells drawn rows have."""
@@ -133,17 +146,19 @@ class LikelihoodRows:
         orders = [torch.randperm(self.num_rows, generator=self._generator) for _ in range(rounds)]
         return torch.cat(orders)[:num_rows]
 
-    def _completed(self, observed: Tensor, augmented: Tensor) -> Iterator[tuple[Block, Tensor]]:
-        """Yield blocks of rows of the model, bool `observed` (r, d), and the rows they are of."""
+    def _completed(
+        self, observed: Tensor, rows: Iterator[FloatArray], augmented: Tensor
+    ) -> Iterator[tuple[Block, Tensor]]:
+        """Yield blocks of the next `rows`, bool `observed` (r, d), and the rows they are of."""
         for part in observed.split(_PART) if len(observed) else ():
-            rows = self._rows_of_model(augmented, len(part))
-            values = Observations(torch.where(part, rows, 0.0), part)
-            order = torch.arange(len(rows), device=rows.device)
+            drawn = self._next(len(part), rows).to(augmented.device)
+            values = Observations(torch.where(part, drawn, 0.0), part)
+            order = torch.arange(len(drawn), device=drawn.device)
             draws = self._sample.num_draws
             for block in data_blocks(values, order, None, draws, self._generator):
                 self._progress.spend(block.work * len(augmented))
                 complete(block, augmented)
-                yield block, rows
+                yield block, drawn
 
 
 class _Moments:
@@ -164,5 +179,5 @@ class _Moments:
     def covariance(self) -> Tensor:
         """Return it, symmetric, by as much larger as the mean inverse would be too large."""
         n, size = self._num_rows, len(self._products)
-        covariance = self._products / n - torch.outer(self.sum_of_means / n, self._sum_of_own / n)
-        return 0.5 * n / (n - size - 1) * (covariance + covariance.mT)
+        products = torch.addr(self._products, self.sum_of_means, self._sum_of_own, alpha=-1 / n)
+        return (products + products.mT).mul_(0.5 / (n - size - 1))

@@ -174,10 +174,10 @@ class Block:
 
     def mean_statistics(self) -> Tensor:
         """Return (p, b): the mean over each row's draws of t; see `information.py`."""
-        of_draws = statistics(self.flat_draws)
         if self.num_draws == 1:
-            return of_draws
-        return (of_draws.view(len(of_draws), self.num_draws, -1) * self.draw_weight).sum(dim=1)
+            return statistics(self.flat_draws)
+        weighted = (self.draws * self.draw_weight).permute(2, 0, 1)
+        return to_slope(-0.5 * (weighted @ self.draws.permute(2, 1, 0))).mT
 
     def sum_of_statistics(self) -> Tensor:
         """Return (p,): the sum over rows of `mean_statistics`, without those of each row."""

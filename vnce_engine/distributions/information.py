@@ -14,7 +14,7 @@ from torch import Tensor
 def statistics(rows: Tensor) -> Tensor:
     """Return t (p, b) of rows (d + 1, b)."""
     i, j = upper_triangle(len(rows), rows.device)
-    products = rows[i] * rows[j]
+    products = rows.index_select(0, i).mul_(rows.index_select(0, j))
     products[i == j] *= 0.5
     return products.neg_()
 

@@ -1,6 +1,9 @@
 """Rows of a Gaussian truncated to the positive orthant."""
 
 import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 
 import numpy as np
 import torch
@@ -47,36 +50,44 @@ def sample_truncated_gaussian(
     Raises `ValueError` if K is not a finite, symmetric, positive definite matrix: an indefinite K
     may have a finite integral over the orthant, but then its chains need not mix.
     """
-    precision, linear = _checked(precision, linear)
     check_count("n", n, most=_MOST_ROWS)
+    rows = rows_by_sweeps(
+        precision, rng, linear=linear, num_chains=n, burn_in=burn_in, thinning=thinning
+    )
+    num_blocks = math.ceil(n / min(n, _MAX_CHAINS))
+    return np.concatenate(list(islice(rows, num_blocks)))[:n]
+
+
+def rows_by_sweeps(
+    precision: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    linear: ArrayLike | None = None,
+    num_chains: int = _MAX_CHAINS,
+    burn_in: int = 100,
+    thinning: int = 10,
+) -> Iterator[FloatArray]:
+    """Return the rows of `sample_truncated_gaussian` without end, the chains' next ones at a time.
+
+    Each is (c, d), from `num_chains` chains, 250 at most; chains have run for `burn_in` sweeps when
+    this returns. Raises as that does.
+    """
+    precision, linear = _checked(precision, linear)
     check_count("burn_in", burn_in, least=0)
     check_count("thinning", thinning)
     if smallest_scaled_eigenvalue(torch.from_numpy(precision)) < _ILL_CONDITIONED:
-        return _sample_ill_conditioned(precision, linear, n, rng, burn_in, thinning)
-    num_chains = min(n, _MAX_CHAINS)
-    state = np.zeros((precision.shape[0], num_chains))
+        chains = mixed_chains(precision, linear, rng, max(burn_in, 1))
+        return _states(chains.state, partial(chains.sweep, rng, thinning))
+    state = np.zeros((precision.shape[0], min(num_chains, _MAX_CHAINS)))
     sweep(state, precision, linear, rng, burn_in)
-    blocks = []
-    for _ in range(math.ceil(n / num_chains)):
-        sweep(state, precision, linear, rng, thinning)
-        blocks.append(state.T.copy())
-    return np.concatenate(blocks)[:n]
+    return _states(state, partial(sweep, state, precision, linear, rng, thinning))
 
 
-def _sample_ill_conditioned(
-    precision: FloatArray,
-    linear: FloatArray,
-    n: int,
-    rng: np.random.Generator,
-    burn_in: int,
-    thinning: int,
-) -> FloatArray:
-    chains = mixed_chains(precision, linear, rng, max(burn_in, 1))
-    blocks: list[FloatArray] = []
-    for _ in range(math.ceil(n / chains.state.shape[1])):
-        chains.sweep(rng, thinning)
-        blocks.append(chains.state.T.copy())
-    return np.concatenate(blocks)[:n]
+def _states(state: FloatArray, go_on: Callable[[], None]) -> Iterator[FloatArray]:
+    """Yield copies of chains' states (d, c) as rows (c, d), after each time that they go on."""
+    while True:
+        go_on()
+        yield state.T.copy()
 
 
 def _checked(precision: ArrayLike, linear: ArrayLike | None) -> tuple[FloatArray, FloatArray]:

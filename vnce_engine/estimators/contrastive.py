@@ -106,7 +106,7 @@ class ContrastiveEstimator(NetworkEstimator):
         if result.uncertainty is None:
             return
         rule = DiscoveryRule(self.fdr, FdrMethod(self.fdr_method), self.edge_threshold)
-        tests = EdgeTests.of(result.uncertainty, rule)
+        tests = EdgeTests.of(result.uncertainty, observations.num_pairwise().numpy(), rule)
         self.edges_ = [tests.judge(edge) for edge in self.edges_]
         self.centrality_ = centralities(result.uncertainty, self.edges_)
         if result.selection not in (Selection.EBIC, Selection.STABILITY):

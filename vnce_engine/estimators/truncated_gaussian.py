@@ -75,7 +75,8 @@ class TruncatedGaussianVNCE(TruncatedGaussianEstimator):
         edges is at most this.
     fdr : float
         False discovery rate: the expected share of false edges among those whose verdict is that
-        they are present. An edge is so if its q-value is at most this.
+        they are present. An edge is so if its q-value is at most this and
+        its interval not all of -1 to 1.
     fdr_method : "benjamini-hochberg" or "benjamini-yekutieli"
         How q-values are made of p-values: the second holds whatever the tests' dependence, and
         finds fewer edges.

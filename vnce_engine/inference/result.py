@@ -94,11 +94,11 @@ class Verdict(StrEnum):
     """What a table says about an edge."""
 
     PRESENT = "present"
-    """The q-value is at most the false discovery rate."""
+    """The q-value is at most the false discovery rate, and the interval not all of -1 to 1."""
     ABSENT = "absent"
     """Not that, and the whole interval is of partial correlations too small to matter."""
     UNDECIDED = "undecided"
-    """Neither: the table has too few rows, or observed cells, to tell."""
+    """Neither: the table has too few rows, or observed cells, to tell, or the model is wrong."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control, norm
+from scipy.stats import false_discovery_control
+from scipy.stats import t as student
 
-from vnce_engine.inference.interval import HALF_WIDTH
+from vnce_engine.inference.interval import CONFIDENCE
 from vnce_engine.inference.result import Edge, Uncertainty, Verdict
 
 FloatArray = NDArray[np.float64]
@@ -34,7 +35,13 @@ class DiscoveryRule:
     """The |partial correlation| from which an edge matters."""
 
     def verdict(self, lower: float, upper: float, q_value: float) -> Verdict:
-        """Judge a pair by its interval and its q-value."""
+        """Judge a pair by its interval and its q-value.
+
+        An interval that is all of -1 to 1 tells nothing, not even of a pair's sign: K_ii of one of
+        its columns may be about zero, as where tails are too heavy for the model.
+        """
+        if lower <= -1 and upper >= 1:
+            return Verdict.UNDECIDED
         if q_value <= self.rate:
             return Verdict.PRESENT
         if -self.smallest < lower and upper < self.smallest:
@@ -55,18 +62,23 @@ class EdgeTests:
     rule: DiscoveryRule
 
     @classmethod
-    def of(cls, uncertainty: Uncertainty, rule: DiscoveryRule) -> "EdgeTests":
+    def of(
+        cls, uncertainty: Uncertainty, num_pairwise: NDArray[np.int64], rule: DiscoveryRule
+    ) -> "EdgeTests":
         """Test all pairs by what is known of their partial correlations.
 
         By the ratio to the standard error under the hypothesis, in which the spread of K_ii has no
-        part. Estimates and intervals are cut off at -1 and 1.
+        part. Its distribution is taken to be Student's t, with one degree of freedom less than rows
+        have both columns, (d, d) `num_pairwise`: so many are what standard errors are estimated
+        from. Estimates and intervals are cut off at -1 and 1.
         """
         debiased = uncertainty.partial_correlation.numpy().copy()
         np.fill_diagonal(debiased, np.nan)
         standard_error = np.where(np.isnan(debiased), np.nan, uncertainty.standard_error.numpy())
-        width = HALF_WIDTH * standard_error
+        freedom = np.maximum(num_pairwise - 1, 1)
+        width = student.isf((1 - CONFIDENCE) / 2, freedom) * standard_error
         null_error = np.where(np.isnan(debiased), np.nan, uncertainty.null_error.numpy())
-        p_value = 2 * norm.sf(np.abs(debiased) / null_error)
+        p_value = 2 * student.sf(np.abs(debiased) / null_error, freedom)
         return cls(
             debiased=debiased.clip(-1.0, 1.0),
             standard_error=standard_error,

@@ -316,8 +316,9 @@ def _rule_in_words(fitted: FittedNetwork, decided_by: EdgeRule) -> str:
     match decided_by, estimator:
         case EdgeRule.FALSE_DISCOVERY_RATE, ContrastiveSpec(fdr=rate, fdr_method=method):
             return (
-                f"A pair is selected when its q-value ({_METHODS[method]}) is at most {rate:g}: of "
-                "the selected pairs no larger share is false, in expectation."
+                f"A pair is selected when its q-value ({_METHODS[method]}) is at most {rate:g} and "
+                "its interval not all of -1 to 1: no larger share of the selected is false, in "
+                "expectation."
             )
         case _:
             return (

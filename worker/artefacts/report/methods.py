@@ -217,8 +217,8 @@ def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
     )
     yield (
         f"Partial correlations were debiased by one Newton step of {objective} without the penalty "
-        f"(van de Geer et al., 2014), with sandwich standard errors ({works}); intervals are 95 % "
-        "confidence intervals."
+        f"(van de Geer et al., 2014), with sandwich standard errors ({works}); 95 % "
+        "confidence intervals and tests are by Student's t."
     )
     if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
         yield "A test found a linear term; the step estimated it, too."
@@ -228,6 +228,7 @@ def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
         else "Benjamini and Yekutieli, 2001"
     )
     yield (
-        f"A pair is called present where its q-value ({work}) is at most {said.fdr:g}, else absent "
+        f"A pair is called present where its q-value ({work}) is at most {said.fdr:g} and "
+        "its interval not all of -1 to 1, else absent "
         f"where its interval lies within ±{result.edge_rule.threshold:g}, else undecided."
     )
