@@ -94,7 +94,7 @@ def test_half_samples_are_not_resampled(X: FloatArray) -> None:
     estimator = TruncatedGaussianVNCE(
         linear="zero", penalty_kind="l1", selection="stability", n_subsamples=4
     ).fit(X)
-    with pytest.raises(ValueError, match="`stability_` says how stable it is"):
+    with pytest.raises(ValueError, match="`stability_` says how stable its edges are"):
         bootstrap(estimator, X)
 
 

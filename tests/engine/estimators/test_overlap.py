@@ -56,7 +56,7 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     assert is_separated(diagnostics)
     (warning,) = overlap_warnings(diagnostics)
     assert warning.code == "noise-separated"
-    assert "do not read them as estimates" in warning.message
+    assert "do not interpret them" in warning.message
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_a_result_says_whether_its_noise_overlaps_the_data(scale: float, is_far:
     ).fit(table())
     codes = {warning.code for warning in model.warnings_}
     assert ("noise-separated" in codes) == is_far
-    assert ("no estimates" in model.message_) == is_far
+    assert ("do not interpret K and c" in model.message_) == is_far
     assert np.isfinite(model.precision_).all()
 
 

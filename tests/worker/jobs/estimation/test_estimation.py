@@ -245,7 +245,7 @@ def test_choosing_leaves_its_evidence(make_request: MakeRequest) -> None:
     ("estimator", "num_fitted", "assumption"),
     [
         ({"kind": "vnce"}, 119, "missing completely at random"),
-        ({"kind": "nce", "imputation": "mean"}, 120, "comparator"),
+        ({"kind": "nce", "imputation": "mean"}, 120, "filled before the fit"),
         ({"kind": "nce", "imputation": "drop"}, 114, "missing completely at random"),
     ],
 )
