@@ -317,8 +317,8 @@ def _rule_in_words(fitted: FittedNetwork, decided_by: EdgeRule) -> str:
         case EdgeRule.FALSE_DISCOVERY_RATE, ContrastiveSpec(fdr=rate, fdr_method=method):
             return (
                 f"A pair is selected when its q-value ({_METHODS[method]}) is at most {rate:g} and "
-                "its interval not all of -1 to 1: no larger share of the selected is false, in "
-                "expectation."
+                "its interval not all of -1 to 1: the expected share of false edges among those "
+                "selected is at most that."
             )
         case _:
             return (
