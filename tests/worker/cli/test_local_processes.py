@@ -11,7 +11,7 @@ from tests.waiting import is_running, wait_for
 
 # As a module of its own, which the processes import; each part tells of itself and hangs.
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from worker.cli.local_processes import in_processes
 
@@ -20,6 +20,8 @@ def part(folder):
     time.sleep(600)
 
 if __name__ == "__main__":
+    # What starts the tests may have SIGINT ignored, as a shell has in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     list(in_processes(part, [sys.argv[1]] * 4))
 """
 
