@@ -29,7 +29,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - scikit-learn gives out IterativeImputer only after it
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 - importing it is what lets scikit-learn export IterativeImputer
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 
 from vnce_engine import GaussianVNCE, TruncatedGaussianVNCE

@@ -41,7 +41,7 @@ def install(app: FastAPI) -> None:
         return shorter
 
     # A subclass would need no assignment, but `FastAPIOffline` is a function that makes an app.
-    app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents it; mypy takes methods for fixed
 
 
 def _operations(document: Json) -> Iterator[Json]:

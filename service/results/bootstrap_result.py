@@ -31,8 +31,8 @@ class BootstrapEdgeRead(ResultModel):
         description="Share of resamples that select it, of those with partial correlations.",
     )
     partial_correlation: SpreadRead = Field(
-        description="Penalised estimates, shrunk towards zero: their spread, and no confidence "
-        "interval."
+        description="As estimated, shrunk towards zero by a penalty: their spread, and no "
+        "confidence interval."
     )
     debiased: SpreadRead = Field(
         description="Without the penalty's bias: a confidence interval. Of `vnce`, and "

@@ -104,19 +104,20 @@ def _print_experiment(console: Console, document: JsonObject) -> None:
 
 def _print_bootstrap(console: Console, document: JsonObject) -> None:
     edges = document["edges"]
+    is_debiased = any(edge["debiased"]["n"] for edge in edges)
+    spread = "debiased" if is_debiased else "partial_correlation"
     rows = [
         (
             edge["source"],
             edge["target"],
             "yes" if edge["selected"] else "no",
             _number(edge["inclusion"]),
-            *map(_number, (spread[field] for field in ("mean", "lower", "upper"))),
+            *(_number(edge[spread][field]) for field in ("mean", "lower", "upper")),
         )
         for edge in edges[:_MOST_ROWS]
-        for spread in (edge["debiased"] if edge["debiased"]["n"] else edge["partial_correlation"],)
     ]
-    spread_of = "debiased mean" if edges and edges[0]["debiased"]["n"] else "penalised mean"
-    headings = ("variable", "variable", "selected", "inclusion", spread_of, "lower", "upper")
+    mean = "debiased mean" if is_debiased else "mean as estimated"
+    headings = ("variable", "variable", "selected", "inclusion", mean, "lower", "upper")
     console.print(listing(headings, rows))
     if left := len(edges) - len(rows):
         console.print(f"… and {left} more in bootstrap.csv", highlight=False)

@@ -129,11 +129,11 @@ def test_rows_beyond_those_of_the_covariance_count_for_the_mean(
     assert by_sums.chance == by_rows.chance == 1 / 20
 
 
-def test_progress_is_told_while_rows_are_drawn() -> None:
+def test_progress_is_told_while_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every 250 rows, as chains of columns that nearly depend on each other take seconds."""
     rows, augmented = rows_of(60, [0.3, -0.2, 0.5], 0.3)
     spent: list[int] = []
-    rows._progress.spend = spent.append  # type: ignore[method-assign]
+    monkeypatch.setattr(rows._progress, "spend", spent.append)
     drawn = rows._next(600, rows._rows_of_model(augmented))
     assert drawn.shape == (600, NUM_COLUMNS)
     assert len(spent) == 3

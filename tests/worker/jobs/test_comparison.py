@@ -153,7 +153,7 @@ def test_its_report_says_which_model_is_best_and_where_they_differ() -> None:
     root = parsed(files["report.html"].decode())
     [verdict] = verdicts_of(root)
     assert verdict == (
-        "Of 3 models two describes rows that it has not seen best: -1.5 nats a row. Next is one, "
+        "Of 3 models two describes rows that it has not seen best: -1.5 nats per row. Next is one, "
         "behind by 0.5 ± 0.29; less than three standard errors decide nothing. Of 3 pairs all "
         "models select 1, and only some 1."
     )

@@ -31,7 +31,7 @@ def comparison_section(result: ComparisonResult, artefacts: Sequence[Artefact]) 
     shown = result.disputed[:MOST_ROWS]
     tables = [
         Table(
-            "Models, the best first: mean log density of held-out rows, in nats a row and the "
+            "Models, the best first: mean log density of held-out rows, in nats per row and the "
             "table's units, and by how much it is less than the best one's, with standard errors.",
             ("model", "log density", "±", "behind", "±", "pairs selected"),
             [_model(place, model) for place, model in enumerate(result.models, start=1)],
@@ -65,7 +65,7 @@ def _verdict(result: ComparisonResult) -> Iterator[str]:
     if ranked:
         yield (
             f"Of {counted(len(result.models), 'model')} {ranked[0].name} describes rows that it "
-            f"has not seen best: {ranked[0].log_density:.4g} nats a row."
+            f"has not seen best: {ranked[0].log_density:.4g} nats per row."
         )
     else:
         yield "No model has a density, so that none is the best."
