@@ -17,8 +17,7 @@ from torch import Tensor
 from vnce_engine.comparators.standardised import StandardisedTable
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.definiteness import inverse, smallest_scaled_eigenvalue
-from vnce_engine.distributions.gaussian_conditional import BLOCK_ROWS, GaussianConditionals
-from vnce_engine.distributions.quadratic import QuadraticModel
+from vnce_engine.distributions.expected_moments import IncompleteRows
 from vnce_engine.runtime.checkpoint import Saved
 from vnce_engine.runtime.progress import FitCancelledError, Progress
 from vnce_engine.runtime.reports import FitStatus
@@ -53,17 +52,6 @@ class GaussianFit:
     """(d,): change of the mean imputed value of each column in the last iteration."""
     status: FitStatus
     message: str = ""
-
-
-@dataclass(frozen=True)
-class _Expected:
-    """Expected moments over rows, and the log likelihood at the parameters they were taken at."""
-
-    first: Tensor
-    second: Tensor
-    imputed: Tensor
-    """(d,): mean of each column's missing cells, 0 where none is missing"""
-    log_likelihood: float
 
 
 def fit_gaussian(
@@ -112,7 +100,7 @@ class _Iterations:
     """The state between iterations."""
 
     def __init__(self, rows: Tensor, log_jacobian: float, tolerance: float, m_step: MStep) -> None:
-        self._blocks, self._tolerance = _blocks(rows), tolerance
+        self._rows, self._tolerance = IncompleteRows(rows), tolerance
         self._log_jacobian, self._m_step = log_jacobian, m_step
         self.mean, self.spread = _independent(rows)
         self.path: list[float] = []
@@ -122,7 +110,7 @@ class _Iterations:
 
     def iterate(self) -> bool:
         """Take the E-step, and the M-step if it is worth one; False if that would be singular."""
-        expected = _expect(self._blocks, self.mean, self.spread.precision)
+        expected = self._rows.expected(self.mean, self.spread.precision)
         self.change, self._imputed = (expected.imputed - self._imputed).abs(), expected.imputed
         self.path.append(expected.log_likelihood + self._log_jacobian - self.spread.penalty)
         if len(self.path) > 1 and self.path[-1] - self.path[-2] < self._tolerance:
@@ -153,7 +141,7 @@ def independent_covariance(X: FloatArray) -> Tensor:
     """
     rows = torch.from_numpy(X)
     mean, spread = _independent(rows)
-    expected = _expect(_blocks(rows), mean, spread.precision)
+    expected = IncompleteRows(rows).expected(mean, spread.precision)
     return expected.second - torch.outer(expected.first, expected.first)
 
 
@@ -166,86 +154,8 @@ def independent_fit(table: StandardisedTable) -> GaussianFit:
 
 def observed_log_likelihoods(X: FloatArray, mean: Tensor, precision: Tensor) -> FloatArray:
     """Return the log likelihood (n,) of each row's observed cells, X (n, d) with NaN for others."""
-    log_likelihoods = np.empty(len(X))
-    for block in _blocks(torch.from_numpy(X)):
-        log_likelihoods[block.order] = block.complete(mean, precision).log_likelihood.numpy()
-    return log_likelihoods
-
-
-@dataclass(frozen=True)
-class _Completed:
-    """A block's rows with missing cells at their conditional means, and what else EM needs."""
-
-    rows: Tensor
-    """(b, d)"""
-    spread: Tensor
-    """(d, d): sum over rows of the conditional covariance of their missing cells"""
-    log_likelihood: Tensor
-    """(b,): of the observed cells of each row"""
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Some rows (b, d), those of one missingness pattern together."""
-
-    order: NDArray[np.intp]
-    """(b,): their positions in the table"""
-    values: Tensor
-    """(b, d), 0 where missing"""
-    is_missing: Tensor
-    """bool (b, d)"""
-    patterns: Tensor
-    """bool (number of patterns, d): True where missing"""
-    pattern: Tensor
-    """int64 (b,): the pattern of each row"""
-
-    def complete(self, mean: Tensor, precision: Tensor) -> _Completed:
-        """Return the completed rows under N(mean, precision⁻¹); one factor serves a pattern."""
-        conditionals = GaussianConditionals.of(precision, self.patterns)
-        deviation = torch.where(self.is_missing, 0.0, self.values - mean)
-        completed = conditionals.completed(deviation, 0.0, self.pattern)
-        counts = torch.bincount(self.pattern, minlength=len(self.patterns)).to(mean.dtype)
-        log_partition = QuadraticModel.normal(torch.zeros_like(mean), precision).log_partition
-        constant = conditionals.log_integral() - log_partition
-        squares = ((completed @ precision) * completed).sum(dim=1)
-        return _Completed(
-            completed + mean,
-            torch.einsum("p,pij->ij", counts, conditionals.covariance()),
-            constant[self.pattern] - 0.5 * squares,
-        )
-
-
-def _blocks(rows: Tensor) -> list[_Block]:
-    """Return the rows (n, d) in blocks, sorted by pattern so that blocks share factors."""
-    is_missing = rows.isnan()
-    _, pattern = torch.unique(is_missing, dim=0, return_inverse=True)
-    blocks = []
-    for order in torch.argsort(pattern, stable=True).split(BLOCK_ROWS):
-        patterns, inverse = torch.unique(is_missing[order], dim=0, return_inverse=True)
-        values = rows[order].nan_to_num(nan=0.0)
-        blocks.append(_Block(order.numpy(), values, is_missing[order], patterns, inverse))
-    return blocks
-
-
-def _expect(blocks: list[_Block], mean: Tensor, precision: Tensor) -> _Expected:
-    first, imputed, num_missing = torch.zeros(3, len(mean), dtype=mean.dtype)
-    second = torch.zeros_like(precision)
-    log_likelihood = 0.0
-    for block in blocks:
-        completed = block.complete(mean, precision)
-        first += completed.rows.sum(dim=0)
-        imputed += (completed.rows * block.is_missing).sum(dim=0)
-        num_missing += block.is_missing.sum(dim=0)
-        second += completed.rows.mT @ completed.rows + completed.spread
-        log_likelihood += float(completed.log_likelihood.sum())
-    num_rows = sum(len(block.order) for block in blocks)
-    second = 0.5 * (second + second.mT)
-    return _Expected(
-        first / num_rows,
-        second / num_rows,
-        imputed / num_missing.clamp(min=1),
-        log_likelihood / num_rows,
-    )
+    rows = IncompleteRows(torch.from_numpy(X))
+    return rows.log_likelihoods(mean, precision).numpy()
 
 
 def _independent(rows: Tensor) -> tuple[Tensor, Spread]:

@@ -135,7 +135,7 @@ class GaussianProblem(PreparedTable[GaussianSample]):
         """Return 1 / K_ii (d,), for partial correlations: K of correlated columns may be large."""
         return 1 / augmented.diagonal()[:-1]
 
-    def start(self, *, has_linear: bool) -> Tensor:
+    def start(self, *, has_linear: bool, is_near_data: bool = False) -> Tensor:
         """Return A of independent columns."""
         return _independent(self.scale).normalised().augmented()
 

@@ -9,8 +9,8 @@ drawn under it, whose missing cells are data rows'. Draws of missing cells stand
 data rows and in these alike: whatever so few of them leave wrong, s has mean 0 at the truth. And a
 drawn row knows its missing cells, which are one more draw, independent of the others.
 
-NCE falls short of the likelihood where columns depend on each other strongly: noise of independent
-columns is then told from the data by a few rows alone.
+NCE falls short of the likelihood where its noise is far from the data, as it is from columns that
+depend on each other strongly in another way than a Gaussian's do: few rows then tell them apart.
 """
 
 import math

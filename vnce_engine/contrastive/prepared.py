@@ -242,8 +242,8 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """Return 1 / k0 (d,), k0 being about the diagonal that K has without interactions."""
 
     @abstractmethod
-    def start(self, *, has_linear: bool) -> Tensor:
-        """Return A of a model without interactions."""
+    def start(self, *, has_linear: bool, is_near_data: bool = False) -> Tensor:
+        """Return A of a model without interactions, or, where there is one, one near the data."""
 
     @abstractmethod
     def cycles(self, start: Tensor, progress: Progress) -> Fit[RowSampleT]:

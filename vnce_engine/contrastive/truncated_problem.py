@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from vnce_engine.contrastive.likelihood_rows import LikelihoodRows
-from vnce_engine.contrastive.noise import Noise, ProductTruncatedNormal
+from vnce_engine.contrastive.noise import CopulaNoise, ProductTruncatedNormal
 from vnce_engine.contrastive.prepared import PreparedTable
 from vnce_engine.contrastive.truncated_sample import (
     ContrastiveSample,
@@ -41,8 +41,8 @@ class Problem(PreparedTable[ContrastiveSample]):
 
     marginals: ProductTruncatedNormal
     """Truncated normals with the mean and variance of each column."""
-    noise: Noise
-    """The marginals, wider or narrower by the noise scale."""
+    noise: CopulaNoise
+    """These, wider or narrower by the noise scale, joined by a copula."""
     points: Callable[[int], Tensor]
     """Source of uniforms for further noise; `sample` has taken the first of them."""
 
@@ -61,7 +61,9 @@ class Problem(PreparedTable[ContrastiveSample]):
         """
         scaled, scale = scaled_columns(observations)
         marginals = ProductTruncatedNormal.fit(scaled)
-        noise = widened(marginals, noise_scale)
+        noise = replace(
+            CopulaNoise.fit(marginals, scaled), marginals=marginals.widened(noise_scale)
+        )
         points = noise_points(scaled.num_columns, noise_draws, generator, scale.device)
         rows = torch.arange(scaled.num_rows, device=scale.device)
         sample = _sample(scaled, rows, noise, noise_ratio, points, generator)
@@ -117,8 +119,15 @@ class Problem(PreparedTable[ContrastiveSample]):
         """Return 1 / k0 (d,): mean(x²), or var(x) where a linear term accounts for the mean."""
         return inverse_k0(self.observations, has_linear=has_linear)
 
-    def start(self, *, has_linear: bool) -> Tensor:
-        """Return A of a model without interactions: about the marginals where h is free."""
+    def start(self, *, has_linear: bool, is_near_data: bool = False) -> Tensor:
+        """Return A of independent columns, about the marginals where h is free.
+
+        There it may be near the data, of the marginals' means and variances and their correlations.
+        """
+        constraints = self.constraints(has_linear=has_linear)
+        if has_linear and is_near_data:
+            joined = replace(self.noise, marginals=self.marginals)
+            return constraints.project(joined.model_of_its_moments().augmented())
         if has_linear:
             mu, sigma = self.marginals.mu, self.marginals.sigma
         else:
@@ -127,7 +136,7 @@ class Problem(PreparedTable[ContrastiveSample]):
         precision = sigma**-2
         log_partition = truncated_normal.log_integral(mu, sigma).sum()
         model = QuadraticModel(torch.diag(precision), mu * precision, log_partition)
-        return self.constraints(has_linear=has_linear).project(model.augmented())
+        return constraints.project(model.augmented())
 
     def cycles(self, start: Tensor, progress: Progress) -> Cycles:
         """Return variational EM that is to go on from `start`."""
@@ -142,7 +151,7 @@ class Problem(PreparedTable[ContrastiveSample]):
 def _sample(
     observations: Observations,
     rows: Tensor,
-    noise: Noise,
+    noise: CopulaNoise,
     noise_ratio: int,
     points: Callable[[int], Tensor],
     generator: torch.Generator,
@@ -151,16 +160,6 @@ def _sample(
         data_blocks(observations, rows, noise, NUM_DRAWS, generator),
         noise_blocks(observations, rows, noise_ratio, noise, points),
     )
-
-
-def widened(noise: ProductTruncatedNormal, factor: float) -> ProductTruncatedNormal:
-    """Return the noise spread out by `factor` about the mode of each column.
-
-    Parent normals are stretched about max(mu, 0): where mu < 0, so that the density falls from 0
-    on, draws are simply `factor` times as large.
-    """
-    mode = noise.mu.clamp(min=0)
-    return ProductTruncatedNormal(mode + factor * (noise.mu - mode), factor * noise.sigma)
 
 
 def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:

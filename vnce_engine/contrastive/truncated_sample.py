@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from vnce_engine.contrastive.noise import Noise
+from vnce_engine.contrastive.noise import CopulaNoise
 from vnce_engine.contrastive.objective import (
     CURVATURE_NOISE_RATIO,
     curvature_weights,
@@ -210,7 +210,7 @@ class ContrastiveSample:
 def data_blocks(
     observations: Observations,
     rows: Tensor,
-    noise: Noise | None,
+    noise: CopulaNoise | None,
     num_draws: int,
     generator: torch.Generator,
 ) -> list[Block]:
@@ -242,7 +242,7 @@ def noise_blocks(
     observations: Observations,
     rows: Tensor,
     noise_ratio: int,
-    noise: Noise,
+    noise: CopulaNoise,
     points: Callable[[int], Tensor],
 ) -> list[Block]:
     """Return blocks of noise rows, `noise_ratio` for each data row, which lends its mask.
@@ -254,15 +254,16 @@ def noise_blocks(
     arena = Arena()
     blocks = []
     for owner in _alike(observations, rows).split(max(1, BLOCK_WIDTH // noise_ratio)):
-        uniforms = points(noise_ratio * len(owner))
-        values, observed = noise.sample(uniforms), observations.observed[owner]
+        observed = observations.observed[owner]
+        uniforms = points(noise_ratio * len(owner)).view(noise_ratio, len(owner), -1)
+        values, log_noise = noise.draw(uniforms, observed)
         block = Block.of_rows(
-            values,
+            values.flatten(0, 1),
             observed,
             is_noise=True,
-            uniforms=uniforms.view(noise_ratio, len(owner), -1),
+            uniforms=uniforms,
             owner=owner.repeat(noise_ratio),
-            log_noise=noise.log_prob(values, observed.repeat(noise_ratio, 1)),
+            log_noise=log_noise.flatten(),
         )
         blocks.append(block.laid_on(arena))
     return blocks

@@ -141,6 +141,18 @@ def quantile(uniforms: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
     return sigma * excess.clamp(min=0)
 
 
+def normal_scores(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    """Return the standard normal values with as much probability below them as `x` has.
+
+    `quantile` of their probabilities is the inverse. Infinite where `x` is 0, or far in the tail.
+    """
+    log_survival = log_ndtr((mu - x) / sigma) - log_mass(mu, sigma)
+    survival, below = log_survival.exp(), -torch.expm1(log_survival)
+    # From the smaller of both probabilities, as their sum rounds to 1.
+    scores: Tensor = torch.where(survival < below, -ndtri(survival), ndtri(below))
+    return scores
+
+
 def match_moments(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
     """Return the `mu` and `sigma` whose truncated normal has this mean and variance.
 

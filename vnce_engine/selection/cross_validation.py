@@ -155,9 +155,11 @@ class _Folds(Generic[RowSampleT]):
             moved, share = _moved(augmented, to_matrix(step[:, 0], len(augmented)), constraints)
             shares = _objective(part, staying, moved, num_rows)
             if share < 1:
-                # The objective is concave: at the end of the whole step it is lower still.
-                at_start = _objective(part, staying, augmented, num_rows)
-                shares = shares + (1 / share - 1) * (shares - at_start)
+                change = shares - _objective(part, staying, augmented, num_rows)
+                # The objective is concave: where it falls it is lower still at the whole step's
+                # end. Where it rises, as from a fit that has not settled, no more is known.
+                if change.sum() < 0:
+                    shares = shares + (1 / share - 1) * change
             total += shares
             without.append(moved)
         if staying is not None:

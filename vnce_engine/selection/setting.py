@@ -22,8 +22,13 @@ class Setting(Generic[RowSampleT]):
     """Rows that the barrier against an indefinite K is worth; 0 for none."""
 
     def start(self) -> Tensor:
-        """Return A of a model without interactions."""
-        return self.problem.start(has_linear=self.has_linear)
+        """Return A to start from: that of a model without interactions, but for one kind.
+
+        The adaptive penalty has many optima, and from there those with strong interactions are not
+        found where it is strong. Other kinds have one, which is there where they are strong.
+        """
+        is_adaptive = self.kind is PenaltyKind.ADAPTIVE
+        return self.problem.start(has_linear=self.has_linear, is_near_data=is_adaptive)
 
     def cycles(self, start: Tensor, progress: Progress) -> Fit[RowSampleT]:
         """Return a fit that is to go on from `start`."""

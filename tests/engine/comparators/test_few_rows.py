@@ -15,10 +15,11 @@ from vnce_engine import (
     TruncatedGaussianPseudoLikelihood,
     TruncatedGaussianScoreMatching,
 )
-from vnce_engine.comparators.gaussian_em import Spread, _blocks, _expect
+from vnce_engine.comparators.gaussian_em import Spread
 from vnce_engine.comparators.pseudo_likelihood import PseudoLikelihood
 from vnce_engine.comparators.score_matching import ScoreMatching, Weight
 from vnce_engine.distributions.definiteness import inverse
+from vnce_engine.distributions.expected_moments import IncompleteRows
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.runtime.progress import Progress
 from vnce_engine.simulate import mask_completely_at_random
@@ -135,7 +136,7 @@ def test_a_lasso_with_missing_cells_is_stationary_and_its_path_never_falls():
     K = torch.from_numpy(fitted.precision_ * np.outer(scale, scale))
     spread = Spread(inverse(K), K)
     at = torch.from_numpy((fitted.mean_ - mean) / scale)
-    expected = _expect(_blocks(standard), at, spread.precision)
+    expected = IncompleteRows(standard).expected(at, spread.precision)
     second = expected.second - torch.outer(expected.first, expected.first)
     slope = (second - spread.covariance).numpy()
     off_diagonal = ~np.eye(NUM_COLUMNS, dtype=bool)

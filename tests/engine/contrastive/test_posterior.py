@@ -19,7 +19,7 @@ from tests.engine.contrastive.incomplete_blocks import (
     five_cells,
     rows_of_many_masks,
 )
-from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.noise import CopulaNoise, ProductTruncatedNormal
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.row_blocks import Block
 from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
@@ -247,7 +247,7 @@ def test_at_its_own_theta_the_gradient_of_vnce_is_that_of_nce() -> None:
     is_missing = rng.random(200) < 0.6
     X[np.flatnonzero(is_missing), rng.integers(2, size=int(is_missing.sum()))] = np.nan
     observations = Observations.from_array(X)
-    noise = ProductTruncatedNormal.fit(observations)
+    noise = CopulaNoise.fit(ProductTruncatedNormal.fit(observations), observations)
     generator = torch.Generator().manual_seed(1)
     rows = torch.arange(200)
     sample = ContrastiveSample.of(

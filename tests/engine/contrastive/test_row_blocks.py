@@ -11,7 +11,7 @@ from tests.engine.contrastive.incomplete_blocks import (
     five_cells,
     rows_of_many_masks,
 )
-from vnce_engine.contrastive.noise import ProductTruncatedNormal
+from vnce_engine.contrastive.noise import CopulaNoise, ProductTruncatedNormal
 from vnce_engine.contrastive.posterior import complete
 from vnce_engine.contrastive.truncated_sample import data_blocks, noise_blocks
 from vnce_engine.data.observations import Observations
@@ -37,7 +37,7 @@ def test_observed_cells_stay_as_they_are_and_missing_ones_are_at_least_zero() ->
 def test_complete_rows_need_no_draws() -> None:
     values = np.random.default_rng(0).gamma(2.0, size=(9, 4))
     observations = Observations.from_array(values)
-    noise = ProductTruncatedNormal.fit(observations)
+    noise = CopulaNoise.fit(ProductTruncatedNormal.fit(observations), observations)
     generator = torch.Generator().manual_seed(0)
     (block,) = data_blocks(observations, torch.arange(9), noise, 3, generator)
     assert block.num_draws == 1
@@ -52,7 +52,7 @@ def test_complete_rows_need_no_draws() -> None:
 def test_noise_rows_are_copies_of_the_masks_of_their_owners_in_order() -> None:
     values, num_copies = rows_of_many_masks(30, 6), 5
     observations = Observations.from_array(values)
-    noise = ProductTruncatedNormal.fit(observations)
+    noise = CopulaNoise.fit(ProductTruncatedNormal.fit(observations), observations)
     taken = []
 
     def points(n: int) -> Tensor:
@@ -68,10 +68,10 @@ def test_noise_rows_are_copies_of_the_masks_of_their_owners_in_order() -> None:
     observed = observations.observed[block.owner.long()]  # (150, d)
     num_missing = (~observed[:30]).sum(dim=1).tolist()
     assert num_missing == sorted(num_missing)
-    own = noise.sample(uniforms)
+    own, log_density = noise.draw(uniforms.view(num_copies, 30, 6), observed[:30])
     draws = block.draws[:-1, 0].mT
-    assert torch.equal(draws[observed], own[observed])
-    torch.testing.assert_close(block.log_noise, noise.log_prob(own, observed))
+    assert torch.equal(draws[observed], own.flatten(0, 1)[observed])
+    assert torch.equal(block.log_noise, log_density.flatten())
     for row in range(len(draws)):
         copy, owner = divmod(row, 30)
         columns = block.missing[:, owner].long()

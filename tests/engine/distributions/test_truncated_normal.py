@@ -251,3 +251,15 @@ def test_fast_means_are_the_same_beside_one_in_the_far_tail() -> None:
 def test_a_fast_mean_without_truncation_is_that_of_the_normal() -> None:
     mu = torch.tensor([80.0], dtype=torch.float64)
     assert truncated_normal.fast_mean(mu, torch.ones_like(mu)).tolist() == [80.0]
+
+
+@pytest.mark.parametrize(("mu", "sigma"), [(8.0, 1.0), (0.0, 1.0), (-3.0, 1.0), (-200.0, 2.0)])
+def test_normal_scores_undo_the_quantiles_of_their_probabilities(mu, sigma):
+    scores = torch.linspace(-5, 5, 101, dtype=torch.float64)
+    at = torch.tensor(mu, dtype=torch.float64), torch.tensor(sigma, dtype=torch.float64)
+
+    x = truncated_normal.quantile(torch.special.ndtr(scores), *at)
+
+    # A probability near 1 has lost what its distance from 1 is known by.
+    found = truncated_normal.normal_scores(x, *at)
+    assert found.numpy() == pytest.approx(scores.numpy(), abs=1e-6)

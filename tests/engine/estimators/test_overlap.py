@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from vnce_engine import FitStatus, TruncatedGaussianVNCE
-from vnce_engine.contrastive.noise import ProductTruncatedNormal
-from vnce_engine.contrastive.truncated_problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem, widened
+from vnce_engine.contrastive.noise import CopulaNoise, ProductTruncatedNormal
+from vnce_engine.contrastive.truncated_problem import FINAL_NUM_DRAWS, NUM_DRAWS, Problem
 from vnce_engine.contrastive.truncated_sample import ContrastiveSample, data_blocks, noise_blocks
 from vnce_engine.contrastive.variational_em import Cycles
 from vnce_engine.data.observations import Observations
@@ -37,7 +37,9 @@ def test_noise_fifty_spreads_away_is_reported_and_every_figure_stays_finite(
     generator = torch.Generator().manual_seed(0)
     problem = Problem.prepare(observations, 10, "random", generator)
     near = problem.marginals
-    far = ProductTruncatedNormal(near.mu + 50 * near.sigma, near.sigma)
+    far = CopulaNoise(
+        ProductTruncatedNormal(near.mu + 50 * near.sigma, near.sigma), problem.noise.correlation
+    )
     rows = torch.arange(observations.num_rows)
     sample = ContrastiveSample.of(
         tuple(data_blocks(problem.observations, rows, far, NUM_DRAWS, generator)),
@@ -73,7 +75,7 @@ def test_a_result_says_whether_its_noise_overlaps_the_data(scale: float, is_far:
 
 def test_wider_noise_keeps_its_modes_and_stretches_about_them() -> None:
     mu, sigma = torch.tensor([2.0, -1.0]).double(), torch.tensor([0.5, 2.0]).double()
-    wide = widened(ProductTruncatedNormal(mu, sigma), 3.0)
+    wide = ProductTruncatedNormal(mu, sigma).widened(3.0)
     # A mode at 2 stays; where the density falls from 0 on, draws are three times as large.
     assert wide.mu.tolist() == [2.0, -3.0]
     assert wide.sigma.tolist() == [1.5, 6.0]
