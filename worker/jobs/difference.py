@@ -184,6 +184,7 @@ def _estimates(sides: Sides) -> NetworkPair:
             (places[names[j]] for j in columns),
             side.estimated.network.debiased,
             side.estimated.standard_error,
+            side.estimated.num_pairwise,
             strict=True,
         )
         both.append(of_pairs(edges, len(names)))

@@ -29,8 +29,9 @@ class Estimated:
     spec: EstimationSpec
     result: EstimationResult
     network: Network
-    # Of each pair, in the network's order.
+    # Of each pair, in the network's order: its standard error, and the rows that have both columns.
     standard_error: NDArray[np.float64]
+    num_pairwise: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -47,7 +48,8 @@ class Estimated:
         errors = [
             np.nan if edge.standard_error is None else edge.standard_error for edge in ordered
         ]
-        return cls(spec, result, network, np.array(errors))
+        num_pairwise = np.array([edge.n_pairwise for edge in ordered])
+        return cls(spec, result, network, np.array(errors), num_pairwise)
 
     @property
     def choices(self) -> Choices:

@@ -36,6 +36,7 @@ def estimated(**penalty: Any) -> Estimated:
         result=EstimationResult.model_validate({**result, "names": NAMES, "precision": PRECISION}),
         network=Network(np.array([0.3, -0.5, 0.0]), np.full(3, NAN), np.array([0.0, 1.0, 0.0])),
         standard_error=np.full(3, NAN),
+        num_pairwise=np.full(3, 40),
     )
 
 

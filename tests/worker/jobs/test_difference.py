@@ -43,6 +43,7 @@ def estimated(
         result=EstimationResult.model_validate(result),
         network=Network(values, values, np.ones(3)),
         standard_error=np.full(3, 0.1),
+        num_pairwise=np.full(3, 40),
     )
 
 
@@ -55,7 +56,8 @@ def grouped(values: Any) -> pa.Table:
 
 
 def pair(first: Any, second: Any) -> NetworkPair:
-    return NetworkPair(np.array([first, second], dtype=float), np.full((2, 3), 0.1))
+    errors, num_pairwise = np.full((2, 3), 0.1), np.full((2, 3), 40.0)
+    return NetworkPair(np.array([first, second], dtype=float), errors, num_pairwise)
 
 
 def parts(*of_each: tuple[int, list[NetworkPair | Failure]], num_failed: int = 0) -> FinishedParts:

@@ -63,6 +63,8 @@ _REFERENCES = {
     "van de Geer et al., 2014": "S. van de Geer, P. Bühlmann, Y. Ritov and R. Dezeure (2014). On "
     "asymptotically optimal confidence regions and tests for high-dimensional models. Annals of "
     "Statistics 42, 1166–1202.",
+    "Welch, 1947": "B. L. Welch (1947). The generalization of 'Student's' problem when several "
+    "different population variances are involved. Biometrika 34, 28–35.",
     "White, 1982": "H. White (1982). Maximum likelihood estimation of misspecified models. "
     "Econometrica 50, 1–25.",
 }
