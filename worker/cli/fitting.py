@@ -75,7 +75,7 @@ def fit_file(
     true_edges = None if truth is None else _true_edges(truth, dataset)
     if wanted.by is not None:
         request = _without(request, wanted.by, dataset)
-    estimation = _estimation(_job(request), local, true_edges)
+    estimation = estimation_of(job_of(request), local, true_edges)
     follow_ups = _follow_ups(estimation, wanted)
     with board(ERR) as add:
         show = add(path.name)
@@ -148,11 +148,7 @@ def _follow_ups(
         request = bootstrap_spec(wanted.n_resamples, spec.seed)
         found[BOOTSTRAP] = partial(bootstrap_here, request, spec)
     if wanted.by is not None:
-        spec = _network(estimation, "--by")
-        if not isinstance(spec.estimator, ContrastiveSpec):
-            raise typer.BadParameter(
-                f"{spec.estimator.kind} has no standard errors", param_hint="--by"
-            )
+        spec = network_with_errors(estimation, "--by")
         labelled_groups(spec, estimation.table, wanted.by)
         comparison = difference_spec(spec, wanted.by, wanted.n_permutations)
         found[DIFFERENCE] = partial(difference_here, comparison, spec)
@@ -165,13 +161,27 @@ def _network(estimation: EstimationRequest | MixtureRequest, flag: str) -> Estim
     raise typer.BadParameter("a mixture has no network", param_hint=flag)
 
 
-def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
+def network_with_errors(
+    estimation: EstimationRequest | MixtureRequest, flag: str
+) -> EstimationSpec:
+    """Return what is asked of a network whose edges have standard errors.
+
+    Raises `BadParameter`, which names the `flag`, where they cannot have any.
+    """
+    spec = _network(estimation, flag)
+    if not isinstance(spec.estimator, ContrastiveSpec):
+        raise typer.BadParameter(f"{spec.estimator.kind} has no standard errors", param_hint=flag)
+    return spec
+
+
+def job_of(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
+    """Return the job that is asked for; raises `ProblemError` that lists every fault."""
     adapter: pydantic.TypeAdapter[EstimationSpec | MixtureEstimationSpec]
     adapter = pydantic.TypeAdapter(AnyEstimationSpec)
     return validated(adapter, request)
 
 
-def _estimation(
+def estimation_of(
     job: EstimationSpec | MixtureEstimationSpec,
     local: LocalTable,
     true_edges: list[list[str]] | None,
