@@ -14,6 +14,7 @@ from service.datasets.options import ReadLimits
 from service.datasets.readers.names import clean_name
 from service.datasets.readers.refusals import shorten
 from service.datasets.reading import ReadDataset
+from service.jobs.estimated_networks import is_by_half_samples
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import AnyEstimationSpec
@@ -70,7 +71,7 @@ def fit_file(
     not fit the model, and `JobFailedError` where the numerics allow no result, or a column tells
     no two groups.
     """
-    local = LocalTable.read(path, reading, request["dataset_id"], limits)
+    local = LocalTable.read(path, reading, request["dataset_id"], limits, labels=wanted.by)
     dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
     if wanted.by is not None:
@@ -145,14 +146,24 @@ def _follow_ups(
     found: dict[str, FollowUp] = {}
     if wanted.n_resamples is not None:
         spec = _network(estimation, "--resamples")
+        _refuse_half_samples(spec, "--resamples")
         request = bootstrap_spec(wanted.n_resamples, spec.seed)
         found[BOOTSTRAP] = partial(bootstrap_here, request, spec)
     if wanted.by is not None:
         spec = network_with_errors(estimation, "--by")
+        _refuse_half_samples(spec, "--by")
         labelled_groups(spec, estimation.table, wanted.by)
         comparison = difference_spec(spec, wanted.by, wanted.n_permutations)
         found[DIFFERENCE] = partial(difference_here, comparison, spec)
     return found
+
+
+def _refuse_half_samples(spec: EstimationSpec, flag: str) -> None:
+    if is_by_half_samples(spec):
+        told = (
+            "a graph that half-samples chose (--selection stability) cannot be held in other fits"
+        )
+        raise typer.BadParameter(told, param_hint=flag)
 
 
 def _network(estimation: EstimationRequest | MixtureRequest, flag: str) -> EstimationSpec:

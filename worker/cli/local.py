@@ -215,8 +215,8 @@ def fit(
     by: Annotated[
         str | None,
         typer.Option(
-            help="Column with two different values: test whether the networks of the two groups of "
-            "rows differ. The column itself is in neither.",
+            help="Column with two different values, numbers or texts: test whether the networks of "
+            "the two groups of rows differ. The column itself is in neither.",
             show_default=False,
         ),
     ] = None,

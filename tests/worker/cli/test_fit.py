@@ -315,12 +315,38 @@ def test_groups_are_compared_without_the_column_that_tells_them(
     assert "--by group --permutations 7 --seed 0" in text_of(report)
 
 
+@pytest.mark.slow
+def test_groups_may_be_told_by_texts(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    """As by numbers of the same order, but for their labels."""
+    frame = pd.read_csv(table)
+    is_case = np.arange(len(frame)) % 2 == 0
+    found = {}
+    for name, labels in (("text", ("case", "control")), ("number", (0, 1))):
+        group = pd.Series(np.where(is_case, *labels), dtype=object)
+        group[:3] = "NA"
+        frame.assign(group=group).to_csv(table, index=False)
+        out = tmp_path / name
+        done = vnce("fit", table, "--out", out, "--by", "group", "--permutations", "3", *QUICK)
+        assert done.exit_code == 0, done.output
+        found[name] = json.loads((out / "difference.json").read_text())
+    text, number = found["text"], found["number"]
+    labels = [text[side]["label"] for side in ("first", "second")]
+    assert labels == ["group = case", "group = control"]
+    assert text["n_unlabelled"] == 3
+    assert text["edges"] == number["edges"]
+    assert text["largest_z"] == number["largest_z"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--by", "d"), "the table has no column of this name"),
         (("--by", "a"), "groups need a column of exactly two"),
         (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
+        (
+            ("--by", "a", "--penalty-kind", "l1", "--selection", "stability"),
+            "--by: a graph that half-samples chose (--selection",
+        ),
         (
             ("--by", "a", "--variable", "b", "--variable", " a"),
             "--by: a is a variable of the network, by --variable",

@@ -268,11 +268,15 @@ def test_what_is_not_known_is_null_and_the_picture_does_without() -> None:
         ([None] * 40, "group has 0 different values"),
         ([1e300, -1e-300, 0.25] * 13 + [7.0], r"\(-1e-300, 0.25, 7, 1e\+300\)"),
         ([1.0] * 35 + [2.5] * 5, "group = 2.5, 5 rows: a group must have at least 6 rows"),
+        (["no", "yes", "perhaps", None] * 10, r"3 different values \(no, perhaps, yes\)"),
+        (["case"] * 35 + ["control"] * 5, "group = control, 5 rows: a group must have"),
     ],
 )
 def test_a_column_that_does_not_tell_two_groups_is_refused(values: Any, message: str) -> None:
+    kind = pa.string() if isinstance(values[0], str) else pa.float64()
+    table = TABLE.append_column("group", pa.array(values, kind))
     with pytest.raises(JobFailedError, match=message) as failed:
-        groups_of(estimated(), grouped(values), "group")
+        groups_of(estimated(), table, "group")
     assert failed.value.problem.code == "incompatible-model"
 
 
