@@ -18,7 +18,7 @@ from worker.cli.exit_codes import ExitCode
 from worker.cli.fitting import estimation_of, job_of, network_with_errors
 from worker.cli.flag_names import in_flags
 from worker.cli.local import LOCAL
-from worker.cli.local_difference import STAGE, compare_sides, spec_of_files
+from worker.cli.local_difference import FOLDERS, STAGE, compare_sides, spec_of_files
 from worker.cli.local_result import result_files
 from worker.cli.local_table import LocalTable
 from worker.cli.printing import ERR, OUT, print_json
@@ -29,9 +29,6 @@ from worker.jobs.difference_sides import two_results
 from worker.jobs.estimated import Estimated
 from worker.jobs.estimation import EstimationRequest, estimate, estimate_files
 from worker.jobs.failures import JobFailedError
-
-# Folders of the networks' own results.
-_FOLDERS = ("first", "second")
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ def difference_of_files(
     document, files = result_files(outcome)
     if out is not None:
         write_result(out, files)
-        for folder, network in zip(_FOLDERS, networks, strict=True):
+        for folder, network in zip(FOLDERS, networks, strict=True):
             write_result(out / folder, result_files(network.outcome)[1])
     if as_json:
         print_json(document)
@@ -109,7 +106,7 @@ def difference_of_files(
     print_result(OUT, document)
     if out is not None:
         say_written(OUT, out, files)
-        OUT.print(f"The networks' own results: {' and '.join(_FOLDERS)} there.", highlight=False)
+        OUT.print(f"The networks' own results: {' and '.join(FOLDERS)} there.", highlight=False)
     return ExitCode.OK
 
 

@@ -17,6 +17,9 @@ from worker.jobs.estimated import Estimated
 from worker.jobs.estimation import OnStep
 
 STAGE = "permutations"
+# Of the networks' own results, by which the difference of two files names them.
+FOLDERS = ("first", "second")
+_JOBS = ("job_id", "other_job_id")
 
 
 def difference_spec(spec: EstimationSpec, by: str, n_permutations: int) -> DifferenceSpec:
@@ -36,7 +39,7 @@ def difference_spec(spec: EstimationSpec, by: str, n_permutations: int) -> Diffe
 def spec_of_files(spec: EstimationSpec, asked: JsonObject) -> DifferenceSpec:
     """Return what is `asked` for of two files' estimations; raises `ProblemError` beyond bounds."""
     adapter = pydantic.TypeAdapter(DifferenceSpec)
-    request = validated(adapter, asked | {"job_id": "job_local", "other_job_id": "job_local"})
+    request = validated(adapter, asked | dict(zip(_JOBS, FOLDERS, strict=True)))
     decided = {"n_permutations": request.n_permutations or 0, "seed": spec.seed}
     return request.model_copy(update=decided)
 

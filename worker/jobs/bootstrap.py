@@ -164,7 +164,8 @@ def put_together(
     )
     files = bootstrap_artefacts(edges, title)
     section = bootstrap_section(document, files)
-    files.append(job_report(section, [spec.job_id], document.seed, document.versions))
+    how = [estimated.methods(spec.job_id)]
+    files.append(job_report(section, how, document.seed, document.versions))
     return Outcome(document, edges=[], artefacts=files)
 
 

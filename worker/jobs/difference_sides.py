@@ -53,6 +53,11 @@ class Sides:
     num_unlabelled: int = 0
 
     @property
+    def both(self) -> tuple[Side, Side]:
+        """The first and the second."""
+        return self.first, self.second
+
+    @property
     def names(self) -> list[str]:
         """The variables, in the first's order."""
         return self.first.estimated.result.names

@@ -19,6 +19,7 @@ from service.results.edges import Edge
 from service.results.schemas import EstimationResult
 from vnce_engine.estimators.choices import Choices
 from vnce_engine.inference.resamples import Network
+from worker.artefacts.report.methods import Paragraph, methods
 from worker.jobs.failures import JobFailedError
 
 
@@ -71,6 +72,10 @@ class Estimated:
             if isinstance(scale, list)
             else scale.value,
         )
+
+    def methods(self, job_id: str) -> Paragraph:
+        """Return how it was estimated, by the job of this identifier."""
+        return Paragraph(methods(self.spec, self.result), f"{self.result.dataset.name} ({job_id})")
 
     @property
     def held(self) -> HeldChoicesRead:

@@ -173,7 +173,8 @@ def test_its_report_says_which_pairs_differ() -> None:
     assert cells[:4] == ["a – c", "-0.500", "+0.400", "-0.900"]
     assert cells[-1] == "yes"
     said = text_of(root)
-    assert "is said by the report of job_1 and job_2." in said
+    for table in (f"{name} (job_1).", "table.csv (job_2)."):
+        assert f"{table} The 4 variables, " in said
     assert "Y. Benjamini and Y. Hochberg (1995)" in said
     assert "van Borkulo" not in said
 

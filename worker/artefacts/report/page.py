@@ -17,7 +17,7 @@ from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.report.bootstrap import bootstrap_section
 from worker.artefacts.report.command import repeating_command
 from worker.artefacts.report.difference import difference_section
-from worker.artefacts.report.methods import computed_with, methods
+from worker.artefacts.report.methods import Paragraph, computed_with, methods
 from worker.artefacts.report.rendering import report
 from worker.artefacts.report.section import Section, pictures
 
@@ -51,7 +51,7 @@ def report_artefact(
     return report(
         "network.html.jinja",
         f"Network of {result.dataset.name}",
-        " ".join(said),
+        [Paragraph(" ".join(said))],
         sections,
         result=result,
         verdict=verdict(result),
