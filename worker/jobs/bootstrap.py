@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -163,7 +163,8 @@ def put_together(
         **parts.account(),
     )
     files = bootstrap_artefacts(edges, title)
-    section = bootstrap_section(document, files)
+    heading = f"Bootstrap of the network of {estimated.result.dataset.name}"
+    section = replace(bootstrap_section(document, files), heading=heading)
     how = [estimated.methods(spec.job_id)]
     files.append(job_report(section, how, document.seed, document.versions))
     return Outcome(document, edges=[], artefacts=files)

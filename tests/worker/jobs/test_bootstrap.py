@@ -130,6 +130,8 @@ def test_its_report_says_which_pairs_come_again() -> None:
     [[pair, *cells]] = bold_rows(root)
     assert (pair, cells[:3]) == ("a – c", ["yes", "50%", "-0.500"])
     said = text_of(root)
+    assert root.findtext("head/title") == "Bootstrap of the network of table.csv"
+    assert "as many as are selected (1): " in said
     assert "(job_1). The 4 variables, " in said
     assert "K was estimated by variational noise-contrastive estimation" in said
     assert "(Efron and Tibshirani, 1993)" in said

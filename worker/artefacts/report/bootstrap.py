@@ -83,8 +83,9 @@ def _stability(result: BootstrapResult) -> Iterator[str]:
         )
     if result.top_kept is not None:
         yield (
-            f"Of the {counted(result.n_selected, 'strongest pair')} {result.top_kept:.0%} stay "
-            "among as many strongest."
+            f"Strongest pairs, as many as are selected ({result.n_selected}): "
+            f"{result.top_kept:.0%} of them are among as many strongest of a resample, mean over "
+            "resamples."
         )
     if result.strength_rank_correlation is not None:
         yield f"Variables by strength: rank correlation {result.strength_rank_correlation:.2f}."
