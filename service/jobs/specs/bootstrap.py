@@ -32,7 +32,7 @@ class BootstrapPartSpec(SpecModel):
     kind: Literal["bootstrap-part"] = Field("bootstrap-part", description="The job's kind.")
     job_id: EstimationId
     first: int = Field(ge=0, description="The part's first resample, counted from 0.")
-    n_resamples: Resamples = Field(200, description="How many it has.")
+    n_resamples: int = Field(ge=1, description="How many it has.")
     seed: Seed = DEFAULT_SEED
     part: int = Field(ge=0, description="Which part, from 0.")
     label: str = Field(description="What the part computes.")

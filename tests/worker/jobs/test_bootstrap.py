@@ -72,6 +72,13 @@ def test_every_resample_is_of_one_part() -> None:
     assert {(spec.job_id, spec.seed) for spec in specs} == {("job_1", 5)}
 
 
+@pytest.mark.parametrize("number", [2, 11, 20, 21])
+def test_the_last_part_has_what_is_left(number: int) -> None:
+    specs = split(BootstrapSpec(job_id="job_1", n_resamples=number, seed=5), go_on).parts
+    assert sum(spec.n_resamples for spec in specs) == number
+    assert all(1 <= spec.n_resamples <= 10 for spec in specs)
+
+
 def test_resamples_are_read_as_they_were_written() -> None:
     written = [resample(0.1, NAN, -0.3, debiased=(0.2, 0.1, NAN)), Failure("refused: too few")]
     one, failure = read_resamples(resamples_artefact(written).content)
