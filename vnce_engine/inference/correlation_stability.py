@@ -2,8 +2,8 @@
 
 Of each share of the rows that is dropped some subsets are fitted, and what comes out is correlated
 with the same of the whole table. The correlation stability coefficient is the largest share at
-which, with a probability of at least .95, the correlation is at least .7; of centralities that are
-to be interpreted it should not be below .25, and better be above .5.
+which, as at all smaller ones, the correlation is at least .7 with a probability of at least .95; of
+centralities that are to be interpreted it should not be below .25, and better be above .5.
 
 Source: Epskamp, Borsboom and Fried (2018), "Estimating psychological networks and their accuracy: A
 tutorial paper", Behav. Res. Methods 50.
@@ -31,15 +31,16 @@ class StatisticStability:
     """How one statistic of subsets is correlated with that of the whole table."""
 
     mean: FloatArray
-    """(l,): of the correlations of each share's subsets, NaN where none has one."""
+    """(l,): of the correlations of each share's subsets, NaN where none has one; 0 counts for a
+    subset of which all are the same."""
     lower: FloatArray
     """(l,): their fifth percentile."""
     agreeing: FloatArray
     """(l,): the share of subsets whose correlation is at least .7; NaN where there is no subset.
-    One without a network, or of which all are the same, does not agree."""
+    One without a network does not agree."""
     coefficient: float | None
-    """The largest share dropped at which .95 of the subsets agree; 0 where there is none. None
-    where the whole table has no statistic, or the same for all."""
+    """The largest share dropped at which, as at all smaller ones, .95 of the subsets agree; 0 where
+    there is none. None where the whole table has no statistic, or the same for all."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,11 @@ def _statistics(network: Network, num_columns: int) -> tuple[FloatArray, FloatAr
     return values, (network.selected * network.size) @ incidence, values @ incidence
 
 
-def _correlation(one: FloatArray, other: FloatArray) -> float:
-    """Return Pearson's; NaN where either has an unknown number, or all are the same."""
-    return float(np.corrcoef(one, other)[0, 1]) if _varies(one) and _varies(other) else np.nan
+def _correlation(of_subset: FloatArray, of_whole: FloatArray) -> float:
+    """Return Pearson's; 0 where a subset's are all the same, NaN where there is none."""
+    if not _varies(of_whole) or np.isnan(of_subset).any():
+        return np.nan
+    return float(np.corrcoef(of_subset, of_whole)[0, 1]) if _varies(of_subset) else 0.0
 
 
 def _varies(values: FloatArray) -> bool:
@@ -125,6 +128,7 @@ def _stability(
             agreeing[level] = (known >= LEAST_CORRELATION).sum() / chosen.sum()
         if len(known):
             mean[level], lower[level] = known.mean(), np.quantile(known, 1 - PROBABILITY)
-    stable = levels[agreeing >= PROBABILITY]
+    # By chance a few subsets of a larger share may agree where those of a smaller one do not.
+    stable = levels[np.logical_and.accumulate(agreeing >= PROBABILITY)]
     coefficient = float(stable.max()) if len(stable) else 0.0
     return StatisticStability(mean, lower, agreeing, coefficient if has_any else None)

@@ -50,6 +50,7 @@ class FollowUps:
     """What is asked for beside the network itself."""
 
     n_resamples: int | None
+    n_subsets: int
     by: str | None
     n_permutations: int
 
@@ -147,7 +148,7 @@ def _follow_ups(
     if wanted.n_resamples is not None:
         spec = _network(estimation, "--resamples")
         _refuse_half_samples(spec, "--resamples")
-        request = bootstrap_spec(wanted.n_resamples, spec.seed)
+        request = bootstrap_spec(wanted.n_resamples, wanted.n_subsets, spec.seed)
         found[BOOTSTRAP] = partial(bootstrap_here, request, spec)
     if wanted.by is not None:
         spec = network_with_errors(estimation, "--by")

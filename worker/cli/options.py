@@ -93,7 +93,7 @@ SCORING = RequestOptions(
 BOOTSTRAP = RequestOptions(
     {"": BootstrapSpec},
     panels={"": "What is drawn"},
-    flags={"/n_resamples": "--resamples"},
+    flags={"/n_resamples": "--resamples", "/n_subsets": "--subsets"},
     places={"/job_id": "JOB", "/tag": "--tag"},
 )
 COMPARISON = RequestOptions(

@@ -96,6 +96,22 @@ def test_without_agreement_it_is_zero_and_without_a_statistic_none() -> None:
     assert of(turned(), network([NAN] * 6)).edges.coefficient is None
 
 
+def test_agreement_beyond_a_share_without_it_does_not_count() -> None:
+    some = turned()
+    some[2] = network(-VALUES)
+    assert of(some).edges.coefficient == DROPPED[1]
+
+
+def test_a_subset_of_equal_strengths_is_uncorrelated_and_one_of_unknown_pairs_has_nothing() -> None:
+    some = turned()
+    some[0], some[1] = network(VALUES, selected=[0] * 6), network([NAN, *VALUES[1:]])
+    found = of(some)
+    assert (found.strength.mean[0], found.strength.coefficient) == (0.0, 0.0)
+    assert found.edges.mean[0] == 1.0
+    assert np.isnan(found.edges.mean[1])
+    assert found.edges.agreeing[1] == 0.0
+
+
 def test_shares_without_a_subset_say_nothing() -> None:
     found = of(turned()[:3])
     assert found.edges.coefficient == DROPPED[2]

@@ -15,7 +15,12 @@ from typer.testing import Result
 
 from tests.report_pages import parsed, text_of, verdicts_of
 from tests.result_files import NETWORK_FILES, SCORED_FILES
-from vnce_engine import TruncatedGaussianVNCE, bootstrap, group_difference
+from vnce_engine import (
+    TruncatedGaussianVNCE,
+    bootstrap,
+    correlation_stability,
+    group_difference,
+)
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
@@ -269,10 +274,10 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    done = vnce("fit", table, "--out", out, "--resamples", "12", *QUICK)
+    done = vnce("fit", table, "--out", out, "--resamples", "12", "--subsets", "10", *QUICK)
     assert done.exit_code == 0, done.output
     found = json.loads((out / "bootstrap.json").read_text())
-    assert (found["n_ok"], found["n_parts"]) == (12, 2)
+    assert (found["n_ok"], found["n_parts"]) == (12, 3)
     assert "12 of 12 resamples have a network" in done.output
     assert f"with the estimation, of pairs: {found['rank_correlation']:.3f}." in done.output
     model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(pd.read_csv(table))
@@ -285,6 +290,14 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
     network, resamples = verdicts_of(parsed((out / "report.html").read_text()))
     assert "The fit converged." in network
     assert "12 of 12 resamples of the rows have a network." in resamples
+    stability = correlation_stability(model, pd.read_csv(table), 10)
+    assert found["stability"]["edges"]["coefficient"] == stability.edges.coefficient
+    assert found["stability"]["strength"]["agreeing"] == stability.strength.agreeing.tolist()
+    assert {"stability.csv", "figures/stability.pdf"} <= written(out)
+    assert "Correlation stability, the share of rows that can be left out: pairs" in done.output
+    assert "--resamples 12 --subsets 10 --seed 0" in text_of(
+        parsed((out / "report.html").read_text())
+    )
 
 
 @pytest.mark.slow
@@ -360,6 +373,15 @@ def test_what_tells_no_groups_is_refused_before_the_fit(
     assert done.exit_code == 2
     assert message in " ".join(done.output.split())
     assert not (tmp_path / "r").exists()
+
+
+def test_subsets_are_asked_for_with_resamples(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    alone = vnce("fit", table, "--out", tmp_path / "r", "--subsets", "20")
+    assert (alone.exit_code, "--subsets: needs --resamples, too" in alone.output) == (2, True)
+    options = ("--resamples", "12", "--subsets", "5")
+    few = vnce("fit", table, "--out", tmp_path / "r", *options)
+    assert few.exit_code == 2
+    assert "--subsets must be 0, or at least 10" in " ".join(few.output.split())
 
 
 def test_a_mixture_is_not_resampled(vnce: Vnce, table: Path, tmp_path: Path) -> None:

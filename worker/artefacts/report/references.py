@@ -17,6 +17,9 @@ _REFERENCES = {
     "Statistical Society B 39, 1–38.",
     "Efron and Tibshirani, 1993": "B. Efron and R. J. Tibshirani (1993). An introduction to the "
     "bootstrap. Chapman and Hall.",
+    "Epskamp, Borsboom and Fried, 2018": "S. Epskamp, D. Borsboom and E. I. Fried (2018). "
+    "Estimating psychological networks and their accuracy: a tutorial paper. Behavior Research "
+    "Methods 50, 195–212.",
     "Foygel and Drton, 2010": "R. Foygel and M. Drton (2010). Extended Bayesian information "
     "criteria for Gaussian graphical models. NIPS 23.",
     "Givens, Liu and Reeve, 2025": "J. Givens, S. Liu and H. W. J. Reeve (2025). Score matching "
