@@ -39,5 +39,6 @@ MIXTURE_FILES = {
     "responsibilities.csv",
     "responsibilities.parquet",
     "objective.csv",
+    "report.html",
     *figure_files("objective", "density"),
 }

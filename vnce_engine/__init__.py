@@ -7,6 +7,7 @@ from vnce_engine.estimators.complete_data import (
     TruncatedGaussianScoreMatching,
 )
 from vnce_engine.estimators.contrastive_divergence import TruncatedGaussianCD
+from vnce_engine.estimators.correlation_stability import correlation_stability
 from vnce_engine.estimators.difference import difference, group_difference
 from vnce_engine.estimators.gaussian import GaussianNCE, GaussianVNCE
 from vnce_engine.estimators.gaussian_em import GaussianEM
@@ -30,6 +31,7 @@ __all__ = [
     "TruncatedGaussianVNCE",
     "bootstrap",
     "compare",
+    "correlation_stability",
     "difference",
     "group_difference",
 ]

@@ -26,25 +26,32 @@ class ReadDataset:
     """A table as jobs see it.
 
     `table` holds one double column a variable, null where no number is known; `cells` holds the
-    censored and unknown ones among these nulls (`cells.CELL_SCHEMA`).
+    censored and unknown ones among these nulls (`cells.CELL_SCHEMA`), and `labels` the texts of the
+    column that was said to hold labels (`cells.LABEL_SCHEMA`).
     """
 
     format: DatasetFormat
     table: pa.Table
     cells: pa.Table
     summary: DatasetSummary
+    labels: pa.Table
 
 
 def read_dataset(
-    content: bytes | BinaryIO, options: ReadOptions, limits: ReadLimits
+    content: bytes | BinaryIO,
+    options: ReadOptions,
+    limits: ReadLimits,
+    *,
+    labels: str | None = None,
 ) -> ReadDataset:
     """Return the table that `content` holds; nothing is guessed, nothing changed in silence.
 
-    A file must be seekable and is read from its beginning. Raises `ProblemError`, with column,
+    A file must be seekable and is read from its beginning. The column of the name `labels`, if the
+    table has it, may hold texts; no other may. Raises `ProblemError`, with column,
     row and cell where there are any, for what cannot be read or is larger than allowed.
     """
     file = io.BytesIO(content) if isinstance(content, bytes) else content
-    parsed = _parse(file, options, limits)
+    parsed = _parse(file, options, limits, labels)
     first = _index_column(parsed)
     names = check_names(parsed.names[first:], limits, first_position=first + 1)
     _refuse_cells(parsed, [""] * first + names, has_units=options.units_row)
@@ -57,6 +64,7 @@ def read_dataset(
         table=table,
         cells=parsed.ledger.cells([""] * first + names),
         summary=summarise(table, parsed, first, changes),
+        labels=parsed.ledger.labels(),
     )
 
 
@@ -86,17 +94,19 @@ def read_csv_texts(
         yield [cells[place] for place in chosen]
 
 
-def _parse(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+def _parse(
+    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None
+) -> ParsedTable:
     dataset_format = sniffing.determine(file, options)
     match dataset_format:
         case DatasetFormat.CSV:
-            parsed = read_csv(file, options, limits)
+            parsed = read_csv(file, options, limits, labels)
         case DatasetFormat.JSON:
-            parsed = read_json(file, options, limits)
+            parsed = read_json(file, options, limits, labels)
         case DatasetFormat.PARQUET:
-            parsed = read_parquet(file, options, limits)
+            parsed = read_parquet(file, options, limits, labels)
         case DatasetFormat.ARROW:
-            parsed = read_arrow(file, options, limits)
+            parsed = read_arrow(file, options, limits, labels)
         case _:
             assert_never(dataset_format)
     if not parsed.columns:

@@ -1,6 +1,6 @@
 """Differences: which networks may be compared, and what speaks against it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -21,6 +21,10 @@ from service.jobs.specs.base import chosen_seed, planned
 from service.jobs.specs.difference import PERMUTATIONS_OF_GROUPS, DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
 
+SAME_TABLE = (
+    "Both networks are of the same table. Estimates are compared as those of two tables without a "
+    "common row; groups of the rows of one table are compared with `by`."
+)
 _OTHER = "/other_job_id"
 # In one message.
 _MOST_NAMED = 10
@@ -65,11 +69,16 @@ def _require_errors(session: Session, job: JobRecord, pointer: str) -> None:
     )
     reason = "it is of an earlier release" if uncertainty is None else uncertainty["reason"]
     if reason is not None:
-        raise refused(f"The network of {job.id} has no standard errors: {reason}.", pointer)
+        raise refused(no_errors(job.id, reason), pointer)
+
+
+def no_errors(network: str, reason: str) -> str:
+    """Return what is said of one that cannot be compared."""
+    return f"The network of {network} has no standard errors: {reason}."
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """What partial correlations are of; only those of the same can be compared."""
 
     model: str
@@ -79,9 +88,16 @@ class _Scale:
     transforms: dict[str, str]
 
     @classmethod
-    def of(cls, session: Session, job: JobRecord) -> Self:
+    def of(cls, spec: EstimationSpec, linear: str, transform: str | Sequence[str]) -> Self:
+        """Return that of an estimation, of what it chose; `transform` is of all, or of each."""
+        names = planned(spec.variables)
+        of_each = [transform] * len(names) if isinstance(transform, str) else transform
+        return cls(spec.model.kind, linear, dict(zip(names, of_each, strict=True)))
+
+    @classmethod
+    def of_job(cls, session: Session, job: JobRecord) -> Self:
         """Return that of an estimation that has a network."""
-        spec, document = estimation_spec(job), ResultRecord.document
+        document = ResultRecord.document
         transform, chosen, debiased = session.execute(
             select(
                 document["transform"],
@@ -89,36 +105,33 @@ class _Scale:
                 document[("uncertainty", "linear")],
             ).where(ResultRecord.job_id == job.id)
         ).one()
-        names = planned(spec.variables)
-        of_each = [transform] * len(names) if isinstance(transform, str) else transform
-        return cls(spec.model.kind, debiased or chosen, dict(zip(names, of_each, strict=True)))
+        return cls.of(estimation_spec(job), debiased or chosen, transform)
+
+    def reason_against(self, other: Self) -> str | None:
+        """Return why networks of the two cannot be compared; None where they can."""
+        if lacking := self.transforms.keys() ^ other.transforms.keys():
+            return f"Variables that one of the networks lacks: {_listed(lacking)}."
+        if self.model != other.model:
+            return f"The models differ: `{self.model}` and `{other.model}`."
+        if self.linear != other.linear:
+            return (
+                f"The linear terms differ: `{self.linear}` and `{other.linear}`; estimate both "
+                "with the same `linear`."
+            )
+        if differing := [n for n, word in self.transforms.items() if word != other.transforms[n]]:
+            return (
+                f"The transforms differ: `{self.transforms[differing[0]]}` and "
+                f"`{other.transforms[differing[0]]}` of {_listed(differing)}; estimate both with "
+                "the same `transform`."
+            )
+        return None
 
 
 def _refuse_incomparable(session: Session, job: JobRecord, other: JobRecord) -> None:
-    if _content(session, job) == _content(session, other):
-        raise refused(
-            "Both networks are of the same table. Estimates are compared as those of two tables "
-            "without a common row; groups of the rows of one table are compared with `by`.",
-            _OTHER,
-        )
-    one, two = _Scale.of(session, job), _Scale.of(session, other)
-    if lacking := one.transforms.keys() ^ two.transforms.keys():
-        raise refused(f"Variables that one of the networks lacks: {_listed(lacking)}.", _OTHER)
-    if one.model != two.model:
-        raise refused(f"The models differ: `{one.model}` and `{two.model}`.", _OTHER)
-    if one.linear != two.linear:
-        raise refused(
-            f"The linear terms differ: `{one.linear}` and `{two.linear}`; estimate both with the "
-            "same `linear`.",
-            _OTHER,
-        )
-    if differing := [n for n, word in one.transforms.items() if word != two.transforms[n]]:
-        raise refused(
-            f"The transforms differ: `{one.transforms[differing[0]]}` and "
-            f"`{two.transforms[differing[0]]}` of {_listed(differing)}; estimate both with the "
-            "same `transform`.",
-            _OTHER,
-        )
+    same_table = _content(session, job) == _content(session, other)
+    scales = Scale.of_job(session, job), Scale.of_job(session, other)
+    if reason := SAME_TABLE if same_table else scales[0].reason_against(scales[1]):
+        raise refused(reason, _OTHER)
 
 
 def _content(session: Session, job: JobRecord) -> str:

@@ -37,14 +37,19 @@ def refitted_spec(job: JobRecord, pointer: str = "/job_id") -> EstimationSpec:
     Raises `ProblemError` where half-samples have chosen the graph.
     """
     spec = estimation_spec(job)
-    estimator = spec.estimator
-    if isinstance(estimator, ContrastiveSpec) and estimator.selection is Selection.STABILITY:
+    if is_by_half_samples(spec):
         message = (
             f"The graph of {job.id} was chosen by half-samples, and its result says how stable it "
             "is: `inclusion` of each pair."
         )
         raise refused(message, pointer)
     return spec
+
+
+def is_by_half_samples(spec: EstimationSpec) -> bool:
+    """Return whether half-samples choose the graph, which no fit to other rows can then hold."""
+    estimator = spec.estimator
+    return isinstance(estimator, ContrastiveSpec) and estimator.selection is Selection.STABILITY
 
 
 def refused(message: str, pointer: str) -> ProblemError:

@@ -50,6 +50,47 @@ class BootstrapVariableRead(ResultModel):
     )
 
 
+class StatisticStabilityRead(ResultModel):
+    """How a statistic of subsets is correlated with that of all rows, by the share left out."""
+
+    coefficient: float | None = Field(
+        ge=0,
+        le=1,
+        description="Correlation stability coefficient: the largest share of the rows left out at "
+        "which, as at all smaller ones, 95 % of the subsets have a correlation of at least .7; 0 "
+        "where there is none. Null "
+        "where all rows together have no statistic, or the same for all variables.",
+    )
+    mean: list[float | None] = Field(
+        description="Mean correlation of each share's subsets; 0 of one in which all are equal."
+    )
+    lower: list[float | None] = Field(description="Their fifth percentile.")
+    agreeing: list[float | None] = Field(
+        description="Share of the subsets whose correlation is at least .7; one without a network "
+        "has none."
+    )
+
+
+class CorrelationStabilityRead(ResultModel):
+    """How many rows the network can spare (Epskamp, Borsboom and Fried, 2018)."""
+
+    dropped: list[float] = Field(description="Shares of the rows that are left out, ascending.")
+    n_requested: list[int] = Field(description="Subsets asked for of each.")
+    n_ok: list[int] = Field(description="Those that have a network.")
+    failures: dict[str, int] = Field(
+        description="How many subsets have none, by cause, as `resample_failures`."
+    )
+    edges: StatisticStabilityRead = Field(
+        description="Of all pairs' partial correlations, without bias where that is known."
+    )
+    strength: StatisticStabilityRead = Field(
+        description="Of the variables' sums of their sizes over selected pairs."
+    )
+    expected_influence: StatisticStabilityRead = Field(
+        description="Of the variables' sums of all of them, with their signs."
+    )
+
+
 class HeldChoicesRead(ResultModel):
     """What the estimation chose and no fit to other rows chooses again."""
 
@@ -96,6 +137,9 @@ class BootstrapResult(SplitResult):
         description="All pairs, the estimation's largest |scaled interaction| first."
     )
     variables: list[BootstrapVariableRead] = Field(description="All variables, in their order.")
+    stability: CorrelationStabilityRead | None = Field(
+        description="What subsets of the rows say; null where none were asked for."
+    )
     seed: int = Field(ge=0, description="Seed of every random draw.")
     versions: VersionsRead = Field(description="What computed it.")
 

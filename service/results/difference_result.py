@@ -31,12 +31,15 @@ class DifferenceEdgeRead(ResultModel):
     difference: float | None = Field(ge=-2, le=2, description="`first` minus `second`.")
     standard_error: float | None = Field(ge=0, description="Standard error of the difference.")
     lower: float | None = Field(
-        ge=-2, le=2, description="Lower end of its 95 % confidence interval."
+        ge=-2, le=2, description="Lower end of its 95 % confidence interval, by Student's t."
     )
     upper: float | None = Field(ge=-2, le=2, description="Its upper end.")
     z: float | None = Field(description="The difference divided by its standard error.")
     p_value: float | None = Field(
-        ge=0, le=1, description="Two-sided p-value of equal partial correlations."
+        ge=0,
+        le=1,
+        description="Two-sided p-value of equal partial correlations, by Student's t with degrees "
+        "of freedom by Welch and Satterthwaite.",
     )
     q_value: float | None = Field(
         ge=0,

@@ -63,7 +63,7 @@ def get_precision(job_id: JobId, request: Request, database: DatabaseDep) -> Res
 def get_report(job_id: JobId, request: Request, database: DatabaseDep) -> Response:
     """Show the report, the file `report.html`, as a page.
 
-    Networks, bootstraps, comparisons and differences have one.
+    Networks, mixtures, bootstraps, comparisons and differences have one.
     """
     return send_artefact(request, database, job_id, "report.html", as_file=False)
 

@@ -6,7 +6,7 @@ over tables, and not how the choices do. All else is done anew, with other noise
 Source: Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 13.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,9 @@ FloatArray = NDArray[np.float64]
 
 MOST_RESAMPLES = 2_000
 
+# Of so many rows those of a numbered resample, by its generator.
+Draw = Callable[[np.random.Generator, int, int], NDArray[np.int64]]
+
 
 def bootstrap(
     estimator: NetworkEstimator,
@@ -53,8 +56,12 @@ def bootstrap(
     outcomes = fit_resamples(
         estimator, choices, table, range(n_resamples), seed_of(random_state), on_step
     )
-    whole = Network(*_pairs(estimator).numpy())
-    return summarise(outcomes, whole, table.shape[1], n_resamples)
+    return summarise(outcomes, network_of(estimator), table.shape[1], n_resamples)
+
+
+def with_replacement(rng: np.random.Generator, num_rows: int, number: int) -> NDArray[np.int64]:
+    """Return as many rows, some of them more than once."""
+    return rng.integers(num_rows, size=num_rows)
 
 
 def fit_resamples(
@@ -65,6 +72,7 @@ def fit_resamples(
     seed: int,
     on_step: OnStep | None = None,
     checkpoint: Checkpoint | None = None,
+    draw: Draw = with_replacement,
 ) -> list[Network | Failure]:
     """Fit an estimator, with the `choices` of its fit to a `table` (n, d), to some resamples of it.
 
@@ -75,13 +83,13 @@ def fit_resamples(
     held = estimator.with_choices(choices)
     known = known_rows(table)
     checkpoint = checkpoint or Checkpoint()
-    made_of = (type(held).__name__, held.get_params(), choices, tuple(numbers))
+    made_of = (type(held).__name__, held.get_params(), choices, tuple(numbers), draw.__name__)
     checkpoint.begin_fit(Observations.from_array(known).name_of_fit(made_of, seed))
     accepted = [FitStatus.CONVERGED, *([] if choices.converged else [FitStatus.MAX_ITERATIONS])]
 
     def outcome(position: int, number: int) -> Tensor | str:
         rng = numbered_generator(seed, number)
-        rows = rng.integers(len(known), size=len(known))
+        rows = draw(rng, len(known), number)
         held.set_params(random_state=int(rng.integers(2**63 - 1)))
         report = within(on_step, position, len(numbers), f"resample {number + 1}")
         refusal = refusal_of_fit(held, known[rows], report, checkpoint)
@@ -94,6 +102,11 @@ def fit_resamples(
         for position, number in enumerate(numbers)
     ]
     return [Failure(one) if isinstance(one, str) else Network(*one.numpy()) for one in outcomes]
+
+
+def network_of(estimator: NetworkEstimator) -> Network:
+    """Return the network that an estimator has found."""
+    return Network(*_pairs(estimator).numpy())
 
 
 def _pairs(estimator: NetworkEstimator) -> Tensor:

@@ -174,10 +174,16 @@ def refuse_small_group(estimator: NetworkEstimator, rows: FloatArray, names: Seq
 
 
 def _estimates(estimator: NetworkEstimator, order: Sequence[int]) -> FloatArray:
-    """Return debiased estimates and standard errors (2, m), the columns brought into an order."""
+    """Return what is known of pairs (3, m), as `of_pairs`, the columns brought into an order."""
     places = {column: place for place, column in enumerate(order)}
     edges = (
-        (places[edge.source], places[edge.target], edge.debiased, edge.standard_error)
+        (
+            places[edge.source],
+            places[edge.target],
+            edge.debiased,
+            edge.standard_error,
+            edge.n_pairwise,
+        )
         for edge in estimator.edges_
     )
     return of_pairs(edges, len(order))

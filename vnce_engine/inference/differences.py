@@ -5,15 +5,24 @@ errors s and s', are compared by
 
     z = (r - r') / sqrt(s² + s'²).
 
+Where both are equal its distribution is taken to be Student's t, as that of either network's
+estimate is, with degrees of freedom by Welch and Satterthwaite: each standard error is estimated
+from the rows that have both columns, n and n' of them, and
+
+    (s² + s'²)² / (s⁴ / (n - 1) + s'⁴ / (n' - 1))
+
+lies between the lesser of n - 1 and n' - 1, and their sum.
+
 The networks as a whole are, by the largest |z| and by the sum of z² over pairs: the first sees few
 large differences, the second many small ones. What they are where both tables are of one network is
 told by tables among which rows have been permuted: with B of them, of which b have a statistic as
 large, p = (1 + b) / (1 + B). Standard errors keep pairs of which little is known from drowning the
 others, as they might in the largest difference of the Network Comparison Test.
 
-Sources: van Borkulo et al. (2022), "Comparing network structures on three aspects: A permutation
-test", Psychol. Methods 27; Phipson and Smyth (2010), "Permutation p-values should never be zero",
-Stat. Appl. Genet. Mol. Biol. 9.
+Sources: Welch (1947), "The generalization of 'Student's' problem when several different population
+variances are involved", Biometrika 34; van Borkulo et al. (2022), "Comparing network structures on
+three aspects: A permutation test", Psychol. Methods 27; Phipson and Smyth (2010), "Permutation
+p-values should never be zero", Stat. Appl. Genet. Mol. Biol. 9.
 """
 
 import math
@@ -23,9 +32,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control, norm
+from scipy.stats import false_discovery_control
+from scipy.stats import t as student
 
-from vnce_engine.inference.interval import HALF_WIDTH
+from vnce_engine.inference.interval import CONFIDENCE
 from vnce_engine.inference.resamples import SMALLEST_SHARE_OK, Failure
 
 FloatArray = NDArray[np.float64]
@@ -41,6 +51,8 @@ class NetworkPair:
     """(2, m): the partial correlations of either network."""
     standard_error: FloatArray
     """(2, m)"""
+    num_pairwise: FloatArray
+    """(2, m): rows of either table that have both columns, from which that error is estimated."""
 
     @property
     def difference(self) -> FloatArray:
@@ -58,6 +70,14 @@ class NetworkPair:
     def z(self) -> FloatArray:
         """(m,): the difference in standard errors."""
         return self.difference / self.error
+
+    @property
+    def freedom(self) -> FloatArray:
+        """(m,): degrees of freedom of z, by Welch and Satterthwaite."""
+        shares = (self.standard_error / self.error) ** 2
+        of_each = np.maximum(self.num_pairwise - 1, 1)
+        freedom: FloatArray = 1 / (shares**2 / of_each).sum(axis=0)
+        return freedom
 
 
 @dataclass(frozen=True)
@@ -102,7 +122,7 @@ class Difference:
     """(m,): of the difference, and the ends of its 95 % interval."""
     z: FloatArray
     p_value: FloatArray
-    """(m,): two-sided, of equal partial correlations."""
+    """(m,): two-sided, of equal partial correlations, by Student's t."""
     q_value: FloatArray
     """(m,): the smallest false discovery rate, by Benjamini and Hochberg, at which the pair is
     among those that differ."""
@@ -120,16 +140,16 @@ class Difference:
 
 
 def of_pairs(
-    edges: Iterable[tuple[int, int, float | None, float | None]], num_columns: int
+    edges: Iterable[tuple[int, int, float | None, float | None, int]], num_columns: int
 ) -> FloatArray:
-    """Return debiased estimates and standard errors (2, m) of pairs i < j of columns, row by row.
+    """Return of pairs i < j of columns, row by row (3, m), what a side of a `NetworkPair` has.
 
-    An edge is two columns, in any order, and what is known of them.
+    An edge is two columns, in any order, and those: NaN, all three, where one is not known.
     """
-    known = np.full((2, num_columns, num_columns), np.nan)
-    for i, j, debiased, standard_error in edges:
+    known = np.full((3, num_columns, num_columns), np.nan)
+    for i, j, debiased, standard_error, num_pairwise in edges:
         if debiased is not None and standard_error is not None:
-            known[:, [i, j], [j, i]] = [[debiased], [standard_error]]
+            known[:, [i, j], [j, i]] = [[debiased], [standard_error], [num_pairwise]]
     return known[:, *np.triu_indices(num_columns, k=1)]
 
 
@@ -148,8 +168,9 @@ def compare_pairs(
     outcomes = [_statistics(one, known) for one in permuted] if known.any() else []
     ok = [one for one in outcomes if isinstance(one, Statistics)]
     failures = Counter(one.cause for one in outcomes if isinstance(one, Failure))
-    p_value = 2 * norm.sf(np.abs(observed.z))
-    difference, width = observed.difference, HALF_WIDTH * observed.error
+    p_value = 2 * student.sf(np.abs(observed.z), observed.freedom)
+    difference = observed.difference
+    width = student.isf((1 - CONFIDENCE) / 2, observed.freedom) * observed.error
     reason = _reason(len(ok), n_requested, has_statistics=bool(known.any()))
 
     def test(name: str) -> GlobalTest:

@@ -38,9 +38,14 @@ class Network:
     """(m,), 1 where the pair is selected and 0 where not."""
 
     @property
+    def value(self) -> FloatArray:
+        """Return each partial correlation (m,), without bias where that is known."""
+        return np.where(np.isnan(self.debiased), self.partial_correlation, self.debiased)
+
+    @property
     def size(self) -> FloatArray:
-        """Return the size of each partial correlation (m,), without bias where that is known."""
-        return np.abs(np.where(np.isnan(self.debiased), self.partial_correlation, self.debiased))
+        """Return the size of each of these (m,)."""
+        return np.abs(self.value)
 
 
 @dataclass(frozen=True)

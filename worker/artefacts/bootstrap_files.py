@@ -1,4 +1,4 @@
-"""Files of a bootstrap: a line each pair as CSV and Parquet, and a picture; resamples of a part."""
+"""Files of a bootstrap: a line each pair as CSV and Parquet, pictures; resamples of a part."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,50 +8,75 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from service.results.bootstrap_result import BootstrapEdgeRead, SpreadRead
+from service.results.bootstrap_result import (
+    BootstrapEdgeRead,
+    CorrelationStabilityRead,
+    SpreadRead,
+)
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from vnce_engine.inference.resamples import Failure, Network
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.figures.bootstrap import draw_bootstrap
 from worker.artefacts.figures.drawing import figure_artefacts
+from worker.artefacts.figures.stability import draw_stability
 
-RESAMPLES = "resamples.parquet"
+RESAMPLES, SUBSETS = "resamples.parquet", "subsets.parquet"
 
 _NUMBERS = pa.list_(pa.float64())
-# A row each resample: why it has no network, or of all pairs what it has, null where not known.
+# A row each resample: its number, and why it has no network, or of all pairs what it has, null
+# where not known.
 _SCHEMA = pa.schema(
     [
+        ("number", pa.int64()),
         ("failure", pa.string()),
         ("partial_correlation", _NUMBERS),
         ("debiased", _NUMBERS),
         ("selected", _NUMBERS),
     ]
 )
-_OF_PAIRS = _SCHEMA.names[1:]
+_OF_PAIRS = _SCHEMA.names[2:]
 
 
-def resamples_artefact(outcomes: Sequence[Network | Failure]) -> Artefact:
-    """Return the resamples of a part, for the job that puts them together."""
+def resamples_artefact(name: str, first: int, outcomes: Sequence[Network | Failure]) -> Artefact:
+    """Return the resamples of a part, numbered from `first`, for the job that puts them together.
+
+    Its `name` is that of resamples or of subsets.
+    """
     rows = [
-        {"failure": one.cause}
+        {"number": number, "failure": one.cause}
         if isinstance(one, Failure)
-        else {name: pa.array(getattr(one, name), from_pandas=True) for name in _OF_PAIRS}
-        for one in outcomes
+        else {"number": number}
+        | {field: pa.array(getattr(one, field), from_pandas=True) for field in _OF_PAIRS}
+        for number, one in enumerate(outcomes, start=first)
     ]
-    return Artefact(
-        RESAMPLES, MediaType.PARQUET, _parquet(pa.Table.from_pylist(rows, schema=_SCHEMA))
-    )
+    return Artefact(name, MediaType.PARQUET, _parquet(pa.Table.from_pylist(rows, schema=_SCHEMA)))
 
 
-def read_resamples(content: bytes) -> list[Network | Failure]:
-    """Return the resamples of a part again."""
+def read_resamples(content: bytes) -> dict[int, Network | Failure]:
+    """Return the resamples of a part again, by their numbers."""
     table = parquet.read_table(BytesIO(content), schema=_SCHEMA)
-    return [
-        Network(*(np.array(row[name], dtype=np.float64) for name in _OF_PAIRS))
+    return {
+        row["number"]: Network(*(np.array(row[name], dtype=np.float64) for name in _OF_PAIRS))
         if row["failure"] is None
         else Failure(row["failure"])
         for row in table.to_pylist()
+    }
+
+
+def stability_artefacts(stability: CorrelationStabilityRead, title: str) -> list[Artefact]:
+    """Return `stability.csv`, a line each share of the rows left out, and the picture."""
+    columns: dict[str, Sequence[float | None]] = {
+        name: getattr(stability, name) for name in ("dropped", "n_requested", "n_ok")
+    }
+    for name in ("edges", "strength", "expected_influence"):
+        for field in ("mean", "lower", "agreeing"):
+            columns[f"{name}_{field}"] = getattr(getattr(stability, name), field)
+    lines = zip(*columns.values(), strict=True)
+    draw = partial(draw_stability, stability=stability, title=title)
+    return [
+        Artefact("stability.csv", MediaType.CSV, csv_bytes(list(columns), lines)),
+        *figure_artefacts("stability", draw),
     ]
 
 

@@ -20,7 +20,7 @@ from worker.artefacts.figures.drawing import figure_artefacts
 PERMUTATIONS = "permutations.parquet"
 
 _NUMBERS = pa.list_(pa.float64())
-_ESTIMATES = ("debiased", "standard_error")
+_ESTIMATES = ("debiased", "standard_error", "num_pairwise")
 # A row each permutation: its number, and why it has no networks, or of all pairs what the first
 # network has, and then what the second has, null where not known.
 _SCHEMA = pa.schema(

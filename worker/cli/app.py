@@ -121,13 +121,18 @@ for _panel, _command, _example in (
         "vnce compare assays.csv --model truncated-gaussian:vnce:transform=cbrt "
         "--model gaussian:gaussian-em:penalty=ebic --out compared",
     ),
+    (
+        _HERE,
+        comparing.difference,
+        "vnce difference cases.csv controls.csv --transform cbrt --out differences; "
+        "of a service: vnce difference job_9a3c… job_1f2e…, or job_9a3c… --by treated",
+    ),
     (_HERE, local.serve, "vnce serve --data ~/vnce-data --workers 2"),
     (_HERE, local.reproduce, "vnce reproduce mixture-population --quick"),
     (_SERVICE, submission.submit, "vnce submit dataset_1f2e… --transform cbrt --seed 1 --wait"),
     (_SERVICE, submission.simulate, "vnce simulate hub --missing 0.3 --seed 1 --wait"),
     (_SERVICE, submission.score, "vnce score job_9a3c… --truth graph.csv --wait"),
     (_SERVICE, submission.bootstrap, "vnce bootstrap job_9a3c… --resamples 500 --wait"),
-    (_SERVICE, submission.difference, "vnce difference job_9a3c… job_1f2e…; or --by treated"),
     (_SERVICE, jobs.wait, "vnce wait job_9a3c…"),
     (_SERVICE, jobs.get, "vnce get job_9a3c… --out result; vnce get job_9a3c… graph.csv | head"),
     (_SERVICE, jobs.graph, "vnce graph job_9a3c… --threshold 0.2 --out redrawn"),

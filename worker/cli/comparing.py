@@ -1,5 +1,6 @@
-"""`vnce compare`: models of a table in a file here, or of one that a service has."""
+"""`vnce compare` and `difference`: of tables in files here, or of what a service has."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,17 @@ from service.datasets.options import ReadLimits
 from service.jobs.specs.comparison import MOST_SPECIFICATIONS
 from service.settings import Settings
 from worker.cli.client import JsonObject
-from worker.cli.options import COMPARISON, DEFAULT_URL, ESTIMATION, READING, Json, Url
+from worker.cli.local import LOCAL
+from worker.cli.options import (
+    COMPARISON,
+    DEFAULT_URL,
+    DIFFERENCE,
+    ESTIMATION,
+    READING,
+    Json,
+    Url,
+    estimation_request,
+)
 from worker.cli.spec_options import with_options
 from worker.cli.submission import Wait, submit_job
 from worker.processes import threads
@@ -20,8 +31,10 @@ _OPTIONS = {
     if option.field.pointer.startswith(("/model/", "/estimator/"))
 }
 _NAME = "name"
-# What identifiers of data sets begin with.
-_IDENTIFIER = "dataset_"
+# What identifiers of data sets, and of jobs, begin with.
+_IDENTIFIER, _JOB = "dataset_", "job_"
+# Of a difference as of an estimation.
+_OF_BOTH = ("seed", "fdr")
 
 
 def specification(text: str) -> JsonObject:
@@ -103,3 +116,78 @@ def compare(
 
     limits = ReadLimits.from_settings(Settings.from_environment())
     raise typer.Exit(compare_file(file, out, reading, body, limits, as_json=as_json))
+
+
+@with_options(DIFFERENCE, READING, ESTIMATION)
+def difference(
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="FIRST", help="A file, or an estimation that has succeeded, by its identifier."
+        ),
+    ],
+    second: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SECOND]",
+            help="Another one, of another table; or, for estimations, give --by.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            file_okay=False,
+            help="Folder that the files go to, where the tables are files.",
+            show_default="print only",
+        ),
+    ] = None,
+    wait: Wait = False,
+    url: Url = DEFAULT_URL,
+    as_json: Json = False,
+    **given: Any,
+) -> None:
+    """Test whether two networks differ, or those of two groups of one table's rows.
+
+    Files of the same columns are read and fitted here, as by `vnce fit` with the same options, and
+    compared on all cores; estimations are compared by the service that has them. Groups of the rows
+    of one file are compared by `vnce fit --by`.
+    """
+    body = DIFFERENCE.document(given)
+    texts = [text for text in (first, second) if text is not None]
+    if not any(Path(text).is_file() for text in texts):
+        _require_jobs(texts, out, given)
+        body |= dict(zip(("job_id", "other_job_id"), texts, strict=False))
+        raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
+    if second is None or "by" in body:
+        raise typer.BadParameter("groups of the rows of one file are compared by `vnce fit --by`")
+    for text in texts:
+        if not Path(text).is_file():
+            raise typer.BadParameter(f"{text} is no file, and the other one is")
+    threads.limit(1)
+    from worker.cli.difference_of_files import difference_of_files  # noqa: PLC0415 - torch, which reads the limit at import
+
+    limits = ReadLimits.from_settings(Settings.from_environment())
+    done = difference_of_files(
+        (Path(first), Path(second)),
+        out,
+        READING.document(given),
+        estimation_request(LOCAL, given),
+        body,
+        limits,
+        as_json=as_json,
+    )
+    raise typer.Exit(done)
+
+
+def _require_jobs(texts: Sequence[str], out: Path | None, given: Mapping[str, Any]) -> None:
+    """Raise `BadParameter` where a text is no job's identifier, or an option is of files only."""
+    others = {name: None if name in _OF_BOTH else value for name, value in given.items()}
+    needs_files = READING.document(others) or ESTIMATION.document(others).keys() - {"kind"}
+    for text in texts:
+        if needs_files or out is not None or not text.startswith(_JOB):
+            raise typer.BadParameter(
+                f"{text} is no file; reading and fitting options and --out need two, and "
+                f"identifiers of jobs begin with {_JOB}"
+            )

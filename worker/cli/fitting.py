@@ -14,6 +14,7 @@ from service.datasets.options import ReadLimits
 from service.datasets.readers.names import clean_name
 from service.datasets.readers.refusals import shorten
 from service.datasets.reading import ReadDataset
+from service.jobs.estimated_networks import is_by_half_samples
 from service.jobs.estimation_planning import resolve
 from service.jobs.mixture_planning import resolve_mixture
 from service.jobs.specs import AnyEstimationSpec
@@ -49,6 +50,7 @@ class FollowUps:
     """What is asked for beside the network itself."""
 
     n_resamples: int | None
+    n_subsets: int
     by: str | None
     n_permutations: int
 
@@ -70,12 +72,12 @@ def fit_file(
     not fit the model, and `JobFailedError` where the numerics allow no result, or a column tells
     no two groups.
     """
-    local = LocalTable.read(path, reading, request["dataset_id"], limits)
+    local = LocalTable.read(path, reading, request["dataset_id"], limits, labels=wanted.by)
     dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
     if wanted.by is not None:
         request = _without(request, wanted.by, dataset)
-    estimation = _estimation(_job(request), local, true_edges)
+    estimation = estimation_of(job_of(request), local, true_edges)
     follow_ups = _follow_ups(estimation, wanted)
     with board(ERR) as add:
         show = add(path.name)
@@ -145,18 +147,24 @@ def _follow_ups(
     found: dict[str, FollowUp] = {}
     if wanted.n_resamples is not None:
         spec = _network(estimation, "--resamples")
-        request = bootstrap_spec(wanted.n_resamples, spec.seed)
+        _refuse_half_samples(spec, "--resamples")
+        request = bootstrap_spec(wanted.n_resamples, wanted.n_subsets, spec.seed)
         found[BOOTSTRAP] = partial(bootstrap_here, request, spec)
     if wanted.by is not None:
-        spec = _network(estimation, "--by")
-        if not isinstance(spec.estimator, ContrastiveSpec):
-            raise typer.BadParameter(
-                f"{spec.estimator.kind} has no standard errors", param_hint="--by"
-            )
+        spec = network_with_errors(estimation, "--by")
+        _refuse_half_samples(spec, "--by")
         labelled_groups(spec, estimation.table, wanted.by)
         comparison = difference_spec(spec, wanted.by, wanted.n_permutations)
         found[DIFFERENCE] = partial(difference_here, comparison, spec)
     return found
+
+
+def _refuse_half_samples(spec: EstimationSpec, flag: str) -> None:
+    if is_by_half_samples(spec):
+        told = (
+            "a graph that half-samples chose (--selection stability) cannot be held in other fits"
+        )
+        raise typer.BadParameter(told, param_hint=flag)
 
 
 def _network(estimation: EstimationRequest | MixtureRequest, flag: str) -> EstimationSpec:
@@ -165,13 +173,27 @@ def _network(estimation: EstimationRequest | MixtureRequest, flag: str) -> Estim
     raise typer.BadParameter("a mixture has no network", param_hint=flag)
 
 
-def _job(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
+def network_with_errors(
+    estimation: EstimationRequest | MixtureRequest, flag: str
+) -> EstimationSpec:
+    """Return what is asked of a network whose edges have standard errors.
+
+    Raises `BadParameter`, which names the `flag`, where they cannot have any.
+    """
+    spec = _network(estimation, flag)
+    if not isinstance(spec.estimator, ContrastiveSpec):
+        raise typer.BadParameter(f"{spec.estimator.kind} has no standard errors", param_hint=flag)
+    return spec
+
+
+def job_of(request: JsonObject) -> EstimationSpec | MixtureEstimationSpec:
+    """Return the job that is asked for; raises `ProblemError` that lists every fault."""
     adapter: pydantic.TypeAdapter[EstimationSpec | MixtureEstimationSpec]
     adapter = pydantic.TypeAdapter(AnyEstimationSpec)
     return validated(adapter, request)
 
 
-def _estimation(
+def estimation_of(
     job: EstimationSpec | MixtureEstimationSpec,
     local: LocalTable,
     true_edges: list[list[str]] | None,

@@ -212,11 +212,19 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    subsets: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2_000,
+            help="With --resamples, subsets of the rows for correlation stability, 10 or more.",
+        ),
+    ] = 0,
     by: Annotated[
         str | None,
         typer.Option(
-            help="Column with two different values: test whether the networks of the two groups of "
-            "rows differ. The column itself is in neither.",
+            help="Column with two different values, numbers or texts: test whether the networks of "
+            "the two groups of rows differ. The column itself is in neither.",
             show_default=False,
         ),
     ] = None,
@@ -234,11 +242,13 @@ def fit(
     Exit status: 0 if the fit converged, 3 if it did not, 2 if the table cannot be read or does not
     fit the model, 4 after Ctrl-C.
     """
+    if subsets and resamples is None:
+        raise typer.BadParameter("needs --resamples, too", param_hint="--subsets")
     threads.limit(1)
     from worker.cli.fitting import FollowUps, fit_file  # noqa: PLC0415 - torch, which reads the limit at import
 
     reading, request = READING.document(given), estimation_request(LOCAL, given)
     limits = ReadLimits.from_settings(Settings.from_environment())
-    wanted = FollowUps(resamples, by, permutations)
+    wanted = FollowUps(resamples, subsets, by, permutations)
     done = fit_file(file, out, truth, reading, request, limits, wanted, as_json=as_json)
     raise typer.Exit(done)

@@ -18,9 +18,15 @@ from worker.jobs.estimation import OnStep
 STAGE = "resamples"
 
 
-def bootstrap_spec(n_resamples: int, seed: int | None) -> BootstrapSpec:
-    """Return what is asked for; raises `ProblemError` for a number of resamples beyond bounds."""
-    body = {"kind": "bootstrap", "job_id": "job_local", "n_resamples": n_resamples, "seed": seed}
+def bootstrap_spec(n_resamples: int, n_subsets: int, seed: int | None) -> BootstrapSpec:
+    """Return what is asked for; raises `ProblemError` for numbers beyond bounds."""
+    body = {
+        "kind": "bootstrap",
+        "job_id": "job_local",
+        "n_resamples": n_resamples,
+        "n_subsets": n_subsets,
+        "seed": seed,
+    }
     return validated(pydantic.TypeAdapter(BootstrapSpec), body)
 
 

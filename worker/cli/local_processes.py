@@ -20,6 +20,8 @@ _CONTEXT.set_forkserver_preload(["worker.jobs.estimation"])
 
 def in_processes(run: Callable[[Request], Done], requests: Sequence[Request]) -> Iterator[Done]:
     """Yield what `run`, a function of a module, makes of each request, in order."""
+    if not requests:
+        return
     pool = ProcessPoolExecutor(
         max_workers=min(len(requests), multiprocessing.cpu_count()),
         mp_context=_CONTEXT,

@@ -93,7 +93,7 @@ SCORING = RequestOptions(
 BOOTSTRAP = RequestOptions(
     {"": BootstrapSpec},
     panels={"": "What is drawn"},
-    flags={"/n_resamples": "--resamples"},
+    flags={"/n_resamples": "--resamples", "/n_subsets": "--subsets"},
     places={"/job_id": "JOB", "/tag": "--tag"},
 )
 COMPARISON = RequestOptions(
@@ -106,7 +106,7 @@ DIFFERENCE = RequestOptions(
     {"": DifferenceSpec},
     panels={"": "What is compared"},
     flags={"/n_permutations": "--permutations"},
-    places={"/job_id": "JOB", "/other_job_id": "OTHER", "/tag": "--tag"},
+    places={"/job_id": "FIRST", "/other_job_id": "SECOND", "/tag": "--tag"},
 )
 
 

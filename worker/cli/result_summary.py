@@ -138,6 +138,17 @@ def _print_bootstrap(console: Console, document: JsonObject) -> None:
     ):
         if document[field] is not None:
             console.print(f"{said}: {_number(document[field])}.", **_PLAIN)
+    if (stability := document["stability"]) is not None:
+        shares = [
+            f"{said} {_number(stability[field]['coefficient']) or 'unknown'}"
+            for said, field in (
+                ("pairs", "edges"),
+                ("strengths", "strength"),
+                ("expected influences", "expected_influence"),
+            )
+        ]
+        told = "Correlation stability, the share of rows that can be left out"
+        console.print(f"{told}: {', '.join(shares)}.", **_PLAIN)
     _print_parts(console, document)
 
 

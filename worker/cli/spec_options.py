@@ -138,14 +138,19 @@ class RequestOptions:
 
 
 def with_options(*requests: RequestOptions) -> Callable[[Command], Command]:
-    """Give a command the options of requests; its `**given` is what was given of them."""
+    """Give a command the options of requests; its `**given` is what was given of them.
+
+    One that several have, as `--seed`, is of all; its help is the first one's.
+    """
 
     def add(command: Command) -> Command:
         signature = inspect.signature(command)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        made = [option.parameter() for request in requests for option in request.options]
+        options = [option for request in requests for option in request.options]
+        made = {option.name: option.parameter() for option in reversed(options)}
+        parameters = [*own, *reversed(made.values())]
         # What typer reads.
-        command.__signature__ = signature.replace(parameters=own + made)  # type: ignore[attr-defined]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return command
 
     return add

@@ -1,4 +1,4 @@
-"""`vnce submit`, `simulate`, `score`, `bootstrap` and `difference`: jobs for a running service."""
+"""`vnce submit`, `simulate`, `score` and `bootstrap`: jobs for a running service."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,6 @@ from worker.cli.jobs import wait_for
 from worker.cli.options import (
     BOOTSTRAP,
     DEFAULT_URL,
-    DIFFERENCE,
     ESTIMATION,
     SCORING,
     SIMULATION,
@@ -98,32 +97,6 @@ def bootstrap(
 ) -> None:
     """Bootstrap an estimated network: how stable each edge is over resamples of its rows."""
     body = BOOTSTRAP.document(given) | {"job_id": job}
-    raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
-
-
-@with_options(DIFFERENCE)
-def difference(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="An estimation that has succeeded.")],
-    other: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[OTHER]",
-            help="Another one, of another table; or give --by.",
-            show_default=False,
-        ),
-    ] = None,
-    wait: Wait = False,
-    url: Url = DEFAULT_URL,
-    as_json: Json = False,
-    **given: Any,
-) -> None:
-    """Test whether two networks differ, or those of two groups of one table's rows.
-
-    Groups of a table in a file are compared by `vnce fit --by`, without a service.
-    """
-    body = DIFFERENCE.document(given) | {"job_id": job}
-    if other is not None:
-        body["other_job_id"] = other
     raise typer.Exit(submit_job(url, body, wait=wait, as_json=as_json))
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,19 +18,29 @@ from service.results.bootstrap_result import (
     BootstrapPartResult,
     BootstrapResult,
     BootstrapVariableRead,
+    CorrelationStabilityRead,
     SpreadRead,
+    StatisticStabilityRead,
 )
 from service.results.outcome import Outcome
-from vnce_engine.estimators.bootstrap import fit_resamples
+from vnce_engine.estimators.bootstrap import fit_resamples, with_replacement
+from vnce_engine.estimators.correlation_stability import subset
 from vnce_engine.estimators.seeds import seed_of
+from vnce_engine.inference.correlation_stability import (
+    CorrelationStability,
+    StatisticStability,
+    correlate,
+)
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.bootstrap_files import (
     RESAMPLES,
+    SUBSETS,
     bootstrap_artefacts,
     read_resamples,
     resamples_artefact,
+    stability_artefacts,
 )
 from worker.artefacts.figures.drawing import label
 from worker.artefacts.fitted import to_array
@@ -78,21 +88,25 @@ def split(spec: BootstrapSpec, on_step: OnStep) -> Split:
 
 
 def parts_of(spec: BootstrapSpec) -> list[BootstrapPartSpec]:
-    """Return the parts of a bootstrap, a few resamples each."""
-    firsts = range(0, spec.n_resamples, _RESAMPLES)
-    sizes = [min(_RESAMPLES, spec.n_resamples - first) for first in firsts]
+    """Return the parts of a bootstrap, a few resamples each, and then a few subsets each."""
+    of_each = [
+        (first, min(_RESAMPLES, number - first), are_subsets)
+        for number, are_subsets in ((spec.n_resamples, False), (spec.n_subsets, True))
+        for first in range(0, number, _RESAMPLES)
+    ]
     return [
         BootstrapPartSpec(
             kind="bootstrap-part",
             job_id=spec.job_id,
             first=first,
             n_resamples=size,
+            are_subsets=are_subsets,
             seed=planned(spec.seed),
             part=part,
-            label=f"resamples {first + 1} to {first + size}",
+            label=f"{'subsets' if are_subsets else 'resamples'} {first + 1} to {first + size}",
             tag=spec.tag,
         )
-        for part, (first, size) in enumerate(zip(firsts, sizes, strict=True))
+        for part, (first, size, are_subsets) in enumerate(of_each)
     ]
 
 
@@ -108,6 +122,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         range(spec.first, spec.first + spec.n_resamples),
         seed_of(planned(spec.seed)),
         on_step,
+        draw=subset if spec.are_subsets else with_replacement,
     )
     outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(
@@ -120,7 +135,9 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
             versions=versions(),
         ),
         edges=[],
-        artefacts=[resamples_artefact(outcomes)],
+        artefacts=[
+            resamples_artefact(SUBSETS if spec.are_subsets else RESAMPLES, spec.first, outcomes)
+        ],
     )
 
 
@@ -134,11 +151,14 @@ def put_together(
     if on_step(FitStep("put together", PARTS_SHARE, iteration=0, objective=None)):
         raise FitCancelledError
     parts.require_some()
-    outcomes = [one for content in parts.contents(RESAMPLES) for one in read_resamples(content)]
-    outcomes += [Failure(PART_FAILED)] * (spec.n_resamples - len(outcomes))
+    outcomes = _numbered(parts, RESAMPLES, spec.n_resamples)
     names, network = estimated.result.names, estimated.network
     found = summarise(outcomes, network, len(names), spec.n_resamples)
     edges = _edges(found, names, network)
+    stability = None
+    if spec.n_subsets:
+        subsets = _numbered(parts, SUBSETS, spec.n_subsets)
+        stability = _stability(correlate(subsets, network, len(names)))
     title = f"{found.n_ok} resamples: {label(estimated.result.dataset.name)}"
     document = BootstrapResult(
         kind="bootstrap",
@@ -158,14 +178,49 @@ def put_together(
             BootstrapVariableRead(name=name, strength=_spread(found.strength, j))
             for j, name in enumerate(names)
         ],
+        stability=stability,
         seed=planned(spec.seed),
         versions=versions(),
         **parts.account(),
     )
     files = bootstrap_artefacts(edges, title)
-    section = bootstrap_section(document, files)
-    files.append(job_report(section, [spec.job_id], document.seed, document.versions))
+    if stability is not None:
+        about = f"{spec.n_subsets} subsets: {label(estimated.result.dataset.name)}"
+        files += stability_artefacts(stability, about)
+    heading = f"Bootstrap of the network of {estimated.result.dataset.name}"
+    section = replace(bootstrap_section(document, files), heading=heading)
+    how = [estimated.methods(spec.job_id)]
+    files.append(job_report(section, how, document.seed, document.versions))
     return Outcome(document, edges=[], artefacts=files)
+
+
+def _numbered(parts: FinishedParts, name: str, number: int) -> list[Network | Failure]:
+    """Return so many resamples, or subsets; those of failed parts have failed."""
+    found = {
+        n: one for content in parts.contents(name) for n, one in read_resamples(content).items()
+    }
+    return [found.get(n, Failure(PART_FAILED)) for n in range(number)]
+
+
+def _stability(found: CorrelationStability) -> CorrelationStabilityRead:
+    return CorrelationStabilityRead(
+        dropped=found.dropped.tolist(),
+        n_requested=found.n_requested.tolist(),
+        n_ok=found.n_ok.tolist(),
+        failures=dict(found.failures),
+        edges=_statistic(found.edges),
+        strength=_statistic(found.strength),
+        expected_influence=_statistic(found.expected_influence),
+    )
+
+
+def _statistic(found: StatisticStability) -> StatisticStabilityRead:
+    return StatisticStabilityRead(
+        coefficient=found.coefficient,
+        mean=list(map(finite, found.mean.tolist())),
+        lower=list(map(finite, found.lower.tolist())),
+        agreeing=list(map(finite, found.agreeing.tolist())),
+    )
 
 
 def _edges(found: Bootstrap, names: Sequence[str], network: Network) -> list[BootstrapEdgeRead]:

@@ -40,6 +40,7 @@ from worker.artefacts.comparison_files import (
 from worker.artefacts.figures.drawing import label
 from worker.artefacts.fitted import applied, edges_of
 from worker.artefacts.report.comparison import comparison_section
+from worker.artefacts.report.methods import Paragraph, compared_methods
 from worker.artefacts.report.rendering import job_report
 from worker.jobs.builders import build_estimator
 from worker.jobs.estimation import EstimationRequest, OnStep, count_censored, fit_network
@@ -182,7 +183,14 @@ def put_together(
     )
     files = comparison_artefacts(spec.specifications, models, networks, order, disputed, title)
     section = comparison_section(document, files)
-    files.append(job_report(section, [], document.seed, document.versions))
+    how = [
+        Paragraph(
+            compared_methods(spec.estimation(model.position), model.fit, len(document.names)),
+            f"Model {place}, {model.name}",
+        )
+        for place, model in enumerate(models, start=1)
+    ]
+    files.append(job_report(section, how, document.seed, document.versions))
     return Outcome(document, edges=[], artefacts=files)
 
 

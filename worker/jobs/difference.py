@@ -166,9 +166,12 @@ def put_together(
         **parts.account(),
     )
     files = difference_artefacts(edges, labels, spec.fdr, title)
-    jobs = [document.first.job_id, document.second.job_id]
     section = difference_section(document, files)
-    files.append(job_report(section, jobs, document.seed, document.versions))
+    jobs = document.first.job_id, document.second.job_id
+    how = [side.estimated.methods(job) for side, job in zip(sides.both, jobs, strict=True)]
+    # Both groups of a table are of one estimation.
+    how = list(dict.fromkeys(how))
+    files.append(job_report(section, how, document.seed, document.versions))
     return Outcome(document, edges=[], artefacts=files)
 
 
@@ -176,7 +179,7 @@ def _estimates(sides: Sides) -> NetworkPair:
     """Return what both estimations found."""
     places = {name: place for place, name in enumerate(sides.names)}
     both = []
-    for side in (sides.first, sides.second):
+    for side in sides.both:
         names = side.estimated.result.names
         rows, columns = np.triu_indices(len(names), k=1)
         edges = zip(
@@ -184,6 +187,7 @@ def _estimates(sides: Sides) -> NetworkPair:
             (places[names[j]] for j in columns),
             side.estimated.network.debiased,
             side.estimated.standard_error,
+            side.estimated.num_pairwise,
             strict=True,
         )
         both.append(of_pairs(edges, len(names)))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
 from service.datasets import repository as datasets
+from service.datasets.readers.refusals import shorten
 from service.http.words import counted
 from service.jobs.specs.base import planned
 from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
@@ -52,6 +53,11 @@ class Sides:
     num_unlabelled: int = 0
 
     @property
+    def both(self) -> tuple[Side, Side]:
+        """The first and the second."""
+        return self.first, self.second
+
+    @property
     def names(self) -> list[str]:
         """The variables, in the first's order."""
         return self.first.estimated.result.names
@@ -92,19 +98,20 @@ def groups_of(estimated: Estimated, table: pa.Table, by: str) -> Sides:
 def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str, FloatArray]:
     """Return the rows of the variables that a column has either of two values for, by a label.
 
-    Raises `JobFailedError` unless it has two different ones, and rows enough of each.
+    The values are numbers or texts. Raises `JobFailedError` unless the column has two different
+    ones, and rows enough of each.
     """
     names = planned(spec.variables)
-    values, rows = to_array(table.select([by]))[:, 0], to_array(table.select(names))
-    found = np.unique(values[~np.isnan(values)])
+    values, rows = table[by].to_numpy(), to_array(table.select(names))
+    found = np.unique(table[by].drop_null().to_numpy()).tolist()
     if len(found) != 2:
-        listed = ", ".join(map(_shortest, found[:_MOST_LISTED]))
+        listed = ", ".join(map(_label, found[:_MOST_LISTED]))
         more = ", …" if len(found) > _MOST_LISTED else ""
         raise incompatible(
             f"Column {by} has {counted(len(found), 'different value')} ({listed}{more}); groups "
             "need a column of exactly two."
         )
-    groups = {f"{by} = {_shortest(value)}": known_rows(rows[values == value]) for value in found}
+    groups = {f"{by} = {_label(value)}": known_rows(rows[values == value]) for value in found}
     for group, of_group in groups.items():
         try:
             refuse_small_group(build_estimator(spec), of_group, names)
@@ -114,7 +121,11 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
     return groups
 
 
-def _shortest(value: float) -> str:
+def _label(value: float | str) -> str:
+    return shorten(value) if isinstance(value, str) else shortest(value)
+
+
+def shortest(value: float) -> str:
     """Return a number with no more digits than it needs."""
     number = float(value)
     is_whole = number.is_integer() and abs(number) < _LARGEST_WHOLE

@@ -19,6 +19,7 @@ from service.results.edges import Edge
 from service.results.schemas import EstimationResult
 from vnce_engine.estimators.choices import Choices
 from vnce_engine.inference.resamples import Network
+from worker.artefacts.report.methods import Paragraph, methods
 from worker.jobs.failures import JobFailedError
 
 
@@ -29,8 +30,9 @@ class Estimated:
     spec: EstimationSpec
     result: EstimationResult
     network: Network
-    # Of each pair, in the network's order.
+    # Of each pair, in the network's order: its standard error, and the rows that have both columns.
     standard_error: NDArray[np.float64]
+    num_pairwise: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -47,7 +49,8 @@ class Estimated:
         errors = [
             np.nan if edge.standard_error is None else edge.standard_error for edge in ordered
         ]
-        return cls(spec, result, network, np.array(errors))
+        num_pairwise = np.array([edge.n_pairwise for edge in ordered])
+        return cls(spec, result, network, np.array(errors), num_pairwise)
 
     @property
     def choices(self) -> Choices:
@@ -69,6 +72,10 @@ class Estimated:
             if isinstance(scale, list)
             else scale.value,
         )
+
+    def methods(self, job_id: str) -> Paragraph:
+        """Return how it was estimated, by the job of this identifier."""
+        return Paragraph(methods(self.spec, self.result), f"{self.result.dataset.name} ({job_id})")
 
     @property
     def held(self) -> HeldChoicesRead:

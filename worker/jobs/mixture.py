@@ -27,6 +27,8 @@ from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep
 from worker.artefacts.fitted import to_array
 from worker.artefacts.mixture_files import mixture_artefacts
+from worker.artefacts.report.mixture import mixture_section
+from worker.artefacts.report.rendering import job_report
 from worker.jobs.estimation import FITTED, PREPARED, OnStep, count_censored, report
 from worker.jobs.failures import JobFailedError, incompatible
 from worker.jobs.mixture_document import encode_mixture
@@ -80,6 +82,8 @@ def estimate_mixture(request: MixtureRequest, on_step: OnStep) -> Outcome:
         export_seconds=time.perf_counter() - started,
         resumed=resumed,
     )
+    section = mixture_section(spec, document, artefacts)
+    artefacts.append(job_report(section, [], document.seed, document.versions))
     report(on_step, "export", 1.0)
     return Outcome(document=document, edges=[], artefacts=artefacts)
 

@@ -37,8 +37,8 @@ class FinishedParts:
     failures: list[PartFailureRead]
 
     def contents(self, name: str) -> list[bytes]:
-        """Return the file of this name of each part that has a result, in order."""
-        return [files[name] for files in self.files]
+        """Return the file of this name of each part that has left it, in order."""
+        return [files[name] for files in self.files if name in files]
 
     def require_some(self) -> None:
         """Raise `JobFailedError` if no part has a result."""

@@ -21,6 +21,8 @@ CELL_SCHEMA = pa.schema(
         ("upper", pa.float64()),
     ]
 )
+# Cells of a column of labels that are no numbers: `row` from 1.
+LABEL_SCHEMA = pa.schema([("row", pa.int64()), ("text", pa.string())])
 # Beyond it not every whole number is a double.
 LARGEST_EXACT_INTEGER = 2**53
 _LONG_INTEGER = r"^[+-]?[0-9]{16,}$"
@@ -39,10 +41,15 @@ class Refused:
 
 
 class CellLedger:
-    """Reads texts and remembers, by column number, every cell that is not simply a number."""
+    """Reads texts and remembers, by column number, every cell that is not simply a number.
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    Of the `label_column`, if any, no text is refused.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, label_column: int | None = None) -> None:
         self.vocabulary = vocabulary
+        self.label_column = label_column
+        self._labels: list[pa.Table] = []
         self.tokens: Counter[tuple[int, Token]] = Counter()
         self.refused: dict[tuple[int, str], Refused] = {}
         self.num_refused = 0
@@ -124,6 +131,10 @@ class CellLedger:
             schema=CELL_SCHEMA,
         )
 
+    def labels(self) -> pa.Table:
+        """Return the cells of the column of labels that are neither numbers nor missing."""
+        return pa.concat_tables([LABEL_SCHEMA.empty_table(), *self._labels])
+
     def _mask_numbers(
         self, values: pa.Array, texts: pa.Array, columns: range, num_rows: int, first_row: int
     ) -> pa.Array:
@@ -164,9 +175,11 @@ class CellLedger:
             token = tokens[index]
             if token:
                 self.tokens[number, token] += count
-            else:
+            elif number != self.label_column:
                 self.refuse(number, words[index], first, count)
         self._keep_censored(cells, tokens)
+        if self.label_column is not None:
+            self._keep_labels(cells, words, tokens)
 
     def _keep_censored(self, cells: pa.Table, tokens: list[Token | None]) -> None:
         numbers = [
@@ -179,6 +192,16 @@ class CellLedger:
             renumbered = pa.array(numbers, pa.int32()).take(cells["token"])
             kept = cells.set_column(2, "token", renumbered)
             self._censored.append(kept.filter(pc.is_valid(kept["token"])))
+
+    def _keep_labels(self, cells: pa.Table, words: list[str], tokens: list[Token | None]) -> None:
+        texts = [
+            None if token and token.kind is TokenKind.MISSING else word
+            for word, token in zip(words, tokens, strict=True)
+        ]
+        kept = cells.filter(pc.equal(cells["column"], self.label_column))
+        taken = pa.array(texts, pa.string()).take(kept["token"])
+        table = pa.table([kept["row"], taken], schema=LABEL_SCHEMA)
+        self._labels.append(table.filter(pc.is_valid(table["text"])))
 
     def _token_or_none(self, text: str) -> Token | None:
         token = self.vocabulary.token(text)

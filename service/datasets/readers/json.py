@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers import character_encoding as encoding
 from service.datasets.readers.cells import LARGEST_EXACT_INTEGER, CellLedger
-from service.datasets.readers.names import check_names
+from service.datasets.readers.names import check_names, place_of
 from service.datasets.readers.parsed import ParsedTable
 from service.datasets.readers.refusals import MAX_ITEMS, shorten, too_large, unreadable
 from service.datasets.readers.tokens import Vocabulary
@@ -43,8 +43,10 @@ _ABSENT: Final = _Absent()
 _RECORD: Final = _Record()
 
 
-def read_json(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
-    """Return the table in a JSON document.
+def read_json(
+    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None = None
+) -> ParsedTable:
+    """Return the table in a JSON document; the column of this name, if any, may hold `labels`.
 
     Raises `ProblemError` for a document that is not valid JSON (NaN and Infinity are not), is in
     no known layout, repeats a key, or holds rows or columns of unequal length.
@@ -63,7 +65,7 @@ def read_json(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> Parse
         raise _unequal_columns(lengths)
     if len(names) * max(lengths.values(), default=0) > limits.max_cells:
         raise too_large("The table has too many cells.", "max_cells", limits.max_cells)
-    ledger = CellLedger(Vocabulary.of(options))
+    ledger = CellLedger(Vocabulary.of(options), place_of(labels, names))
     return ParsedTable(
         format=DatasetFormat.JSON,
         names=names,
@@ -277,7 +279,8 @@ def _numbers(
         ledger.count_missing(number, "null", sum(cell is None for cell in cells))
     texts = None
     if str in found:
-        kinds.texts.append(name)
+        if number != ledger.label_column:
+            kinds.texts.append(name)
         texts = pa.array(
             [_encodable(c) if isinstance(c, str) else None for c in cells], pa.string()
         )

@@ -18,6 +18,12 @@ def clean_name(raw: str) -> str:
     return unicodedata.normalize("NFC", raw).strip()
 
 
+def place_of(name: str | None, raw: Sequence[str]) -> int | None:
+    """Return the place of a name among those of a file, which are cleaned; None where it lacks."""
+    names = [clean_name(one) for one in raw]
+    return names.index(name) if name in names else None
+
+
 def check_names(raw: Sequence[str], limits: ReadLimits, *, first_position: int = 1) -> list[str]:
     """Return the cleaned names; `first_position` is the number of the first column in the file.
 

@@ -2,19 +2,25 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from vnce_engine.inference.differences import LACKS_ERRORS, NetworkPair, compare_pairs, of_pairs
 from vnce_engine.inference.resamples import Failure
 
 # Three columns: pairs (0, 1), (0, 2), (1, 2).
 OBSERVED = NetworkPair(
-    np.array([[0.5, -0.3, 0.1], [0.1, -0.3, np.nan]]), np.array([[0.3, 0.1, 0.1], [0.4, 0.1, 0.1]])
+    np.array([[0.5, -0.3, 0.1], [0.1, -0.3, np.nan]]),
+    np.array([[0.3, 0.1, 0.1], [0.4, 0.1, 0.1]]),
+    np.array([[10.0, 20.0, 20.0], [17.0, 20.0, 20.0]]),
 )
+# Of the first pair: .25² / (.09² / 9 + .16² / 16).
+FREEDOM = 0.0625 / (0.0009 + 0.0016)
 
 
 def of_z(*z: float) -> NetworkPair:
-    return NetworkPair(np.array([z, np.zeros(len(z))]), np.full((2, len(z)), np.sqrt(0.5)))
+    shape = 2, len(z)
+    estimates = np.array([z, np.zeros(len(z))])
+    return NetworkPair(estimates, np.full(shape, np.sqrt(0.5)), np.full(shape, 30.0))
 
 
 def test_a_difference_is_judged_by_both_standard_errors() -> None:
@@ -22,9 +28,9 @@ def test_a_difference_is_judged_by_both_standard_errors() -> None:
     np.testing.assert_allclose(found.difference, [0.4, 0.0, np.nan])
     np.testing.assert_allclose(found.standard_error, [0.5, np.sqrt(0.02), np.sqrt(0.02)])
     np.testing.assert_allclose(found.z, [0.8, 0.0, np.nan])
-    width = norm.isf(0.025) * 0.5
+    width = student.isf(0.025, FREEDOM) * 0.5
     assert (found.lower[0], found.upper[0]) == pytest.approx((0.4 - width, 0.4 + width))
-    p = 2 * norm.sf(0.8)
+    p = 2 * student.sf(0.8, FREEDOM)
     np.testing.assert_allclose(found.p_value, [p, 1.0, np.nan])
     # Of the two tests there are, the smaller p-value counts twice.
     np.testing.assert_allclose(found.q_value, [2 * p, 1.0, np.nan])
@@ -35,8 +41,9 @@ def test_a_difference_is_judged_by_both_standard_errors() -> None:
 
 def test_intervals_end_where_differences_of_correlations_do() -> None:
     """A difference of 2, the largest there is, with standard errors of .5 and of 3."""
-    for error, lower in ((0.5, 2 - norm.isf(0.025) * 0.5**0.5), (3.0, -2.0)):
-        pair = NetworkPair(np.array([[1.0], [-1.0]]), np.full((2, 1), error))
+    for error, lower in ((0.5, 2 - student.isf(0.025, 18) * 0.5**0.5), (3.0, -2.0)):
+        estimates, num_pairwise = np.array([[1.0], [-1.0]]), np.full((2, 1), 10.0)
+        pair = NetworkPair(estimates, np.full((2, 1), error), num_pairwise)
         found = compare_pairs(pair, [], 2, 0)
         assert (found.lower[0], found.upper[0]) == (pytest.approx(lower), 2.0)
 
@@ -76,5 +83,14 @@ def test_where_nothing_is_known_there_is_no_statistic() -> None:
 
 
 def test_edges_in_any_order_and_direction_are_brought_to_pairs() -> None:
-    edges = [(2, 0, 0.3, 0.1), (0, 1, -0.2, 0.2), (1, 2, None, None)]
-    np.testing.assert_array_equal(of_pairs(edges, 3), [[-0.2, 0.3, np.nan], [0.2, 0.1, np.nan]])
+    edges = [(2, 0, 0.3, 0.1, 9), (0, 1, -0.2, 0.2, 8), (1, 2, None, None, 7)]
+    np.testing.assert_array_equal(
+        of_pairs(edges, 3), [[-0.2, 0.3, np.nan], [0.2, 0.1, np.nan], [8, 9, np.nan]]
+    )
+
+
+def test_degrees_of_freedom_are_those_of_both_tables_or_of_the_one_with_the_larger_error() -> None:
+    errors = np.array([[0.1, 0.1, 1e-6, 1e90], [0.1, 1e-6, 0.1, 1e90]])
+    counts = np.array([[11.0, 11.0, 11.0, 1.0], [11.0, 21.0, 21.0, 1.0]])
+    pair = NetworkPair(np.zeros((2, 4)), errors, counts)
+    np.testing.assert_allclose(pair.freedom, [20.0, 10.0, 20.0, 2.0], rtol=1e-6)

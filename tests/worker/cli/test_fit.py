@@ -15,7 +15,12 @@ from typer.testing import Result
 
 from tests.report_pages import parsed, text_of, verdicts_of
 from tests.result_files import NETWORK_FILES, SCORED_FILES
-from vnce_engine import TruncatedGaussianVNCE, bootstrap, group_difference
+from vnce_engine import (
+    TruncatedGaussianVNCE,
+    bootstrap,
+    correlation_stability,
+    group_difference,
+)
 
 Vnce = Callable[..., Result]
 QUICK = ("--penalty", "1", "--linear", "zero", "--seed", "0")
@@ -269,10 +274,10 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
     vnce: Vnce, table: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "r"
-    done = vnce("fit", table, "--out", out, "--resamples", "12", *QUICK)
+    done = vnce("fit", table, "--out", out, "--resamples", "12", "--subsets", "10", *QUICK)
     assert done.exit_code == 0, done.output
     found = json.loads((out / "bootstrap.json").read_text())
-    assert (found["n_ok"], found["n_parts"]) == (12, 2)
+    assert (found["n_ok"], found["n_parts"]) == (12, 3)
     assert "12 of 12 resamples have a network" in done.output
     assert f"with the estimation, of pairs: {found['rank_correlation']:.3f}." in done.output
     model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(pd.read_csv(table))
@@ -285,6 +290,14 @@ def test_resamples_are_fitted_by_processes_and_summed_up(
     network, resamples = verdicts_of(parsed((out / "report.html").read_text()))
     assert "The fit converged." in network
     assert "12 of 12 resamples of the rows have a network." in resamples
+    stability = correlation_stability(model, pd.read_csv(table), 10)
+    assert found["stability"]["edges"]["coefficient"] == stability.edges.coefficient
+    assert found["stability"]["strength"]["agreeing"] == stability.strength.agreeing.tolist()
+    assert {"stability.csv", "figures/stability.pdf"} <= written(out)
+    assert "Correlation stability, the share of rows that can be left out: pairs" in done.output
+    assert "--resamples 12 --subsets 10 --seed 0" in text_of(
+        parsed((out / "report.html").read_text())
+    )
 
 
 @pytest.mark.slow
@@ -315,12 +328,38 @@ def test_groups_are_compared_without_the_column_that_tells_them(
     assert "--by group --permutations 7 --seed 0" in text_of(report)
 
 
+@pytest.mark.slow
+def test_groups_may_be_told_by_texts(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    """As by numbers of the same order, but for their labels."""
+    frame = pd.read_csv(table)
+    is_case = np.arange(len(frame)) % 2 == 0
+    found = {}
+    for name, labels in (("text", ("case", "control")), ("number", (0, 1))):
+        group = pd.Series(np.where(is_case, *labels), dtype=object)
+        group[:3] = "NA"
+        frame.assign(group=group).to_csv(table, index=False)
+        out = tmp_path / name
+        done = vnce("fit", table, "--out", out, "--by", "group", "--permutations", "3", *QUICK)
+        assert done.exit_code == 0, done.output
+        found[name] = json.loads((out / "difference.json").read_text())
+    text, number = found["text"], found["number"]
+    labels = [text[side]["label"] for side in ("first", "second")]
+    assert labels == ["group = case", "group = control"]
+    assert text["n_unlabelled"] == 3
+    assert text["edges"] == number["edges"]
+    assert text["largest_z"] == number["largest_z"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--by", "d"), "the table has no column of this name"),
         (("--by", "a"), "groups need a column of exactly two"),
         (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
+        (
+            ("--by", "a", "--penalty-kind", "l1", "--selection", "stability"),
+            "--by: a graph that half-samples chose (--selection",
+        ),
         (
             ("--by", "a", "--variable", "b", "--variable", " a"),
             "--by: a is a variable of the network, by --variable",
@@ -334,6 +373,15 @@ def test_what_tells_no_groups_is_refused_before_the_fit(
     assert done.exit_code == 2
     assert message in " ".join(done.output.split())
     assert not (tmp_path / "r").exists()
+
+
+def test_subsets_are_asked_for_with_resamples(vnce: Vnce, table: Path, tmp_path: Path) -> None:
+    alone = vnce("fit", table, "--out", tmp_path / "r", "--subsets", "20")
+    assert (alone.exit_code, "--subsets: needs --resamples, too" in alone.output) == (2, True)
+    options = ("--resamples", "12", "--subsets", "5")
+    few = vnce("fit", table, "--out", tmp_path / "r", *options)
+    assert few.exit_code == 2
+    assert "--subsets must be 0, or at least 10" in " ".join(few.output.split())
 
 
 def test_a_mixture_is_not_resampled(vnce: Vnce, table: Path, tmp_path: Path) -> None:

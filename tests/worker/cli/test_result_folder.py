@@ -21,7 +21,7 @@ from worker.cli.result_folder import RESULT, say_written
         (
             [RESULT, *sorted(MIXTURE_FILES)],
             f"{1 + len(MIXTURE_FILES)} files in r, among them result.json, "
-            "responsibilities.csv, figures/density.svg.",
+            "report.html, responsibilities.csv, figures/density.svg.",
         ),
     ],
 )

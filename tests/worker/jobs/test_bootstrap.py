@@ -2,10 +2,12 @@
 
 import csv
 import io
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.estimation import EstimationSpec
@@ -15,7 +17,12 @@ from tests.report_pages import bold_rows, parsed, text_of, verdicts_of
 from tests.service.results.conftest import document
 from vnce_engine.inference.resamples import Failure, Network
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.bootstrap_files import RESAMPLES, read_resamples, resamples_artefact
+from worker.artefacts.bootstrap_files import (
+    RESAMPLES,
+    SUBSETS,
+    read_resamples,
+    resamples_artefact,
+)
 from worker.jobs.bootstrap import put_together, split
 from worker.jobs.estimated import Estimated
 from worker.jobs.failures import FitCancelledError, JobFailedError
@@ -36,6 +43,7 @@ def estimated(**penalty: Any) -> Estimated:
         result=EstimationResult.model_validate({**result, "names": NAMES, "precision": PRECISION}),
         network=Network(np.array([0.3, -0.5, 0.0]), np.full(3, NAN), np.array([0.0, 1.0, 0.0])),
         standard_error=np.full(3, NAN),
+        num_pairwise=np.full(3, 40),
     )
 
 
@@ -49,7 +57,11 @@ def resample(*correlation: float, debiased: tuple[float, ...] = (NAN,) * 3) -> N
 
 
 def parts(*of_each: list[Network | Failure], num_failed: int = 0) -> FinishedParts:
-    files = [{RESAMPLES: resamples_artefact(outcomes).content} for outcomes in of_each]
+    firsts = accumulate(map(len, of_each), initial=0)
+    files = [
+        {RESAMPLES: resamples_artefact(RESAMPLES, first, outcomes).content}
+        for first, outcomes in zip(firsts, of_each, strict=False)
+    ]
     result = PartResult(label="some", seconds=2.0, worker="here:1", versions=versions())
     failure = PartFailureRead(job_id="job_2", label="others", error=None)
     return FinishedParts(
@@ -57,8 +69,10 @@ def parts(*of_each: list[Network | Failure], num_failed: int = 0) -> FinishedPar
     )
 
 
-def put(n_resamples: int, finished: FinishedParts) -> tuple[Any, dict[str, bytes]]:
-    spec = BootstrapSpec(job_id="job_1", n_resamples=n_resamples, seed=5)
+def put(
+    n_resamples: int, finished: FinishedParts, n_subsets: int = 0
+) -> tuple[Any, dict[str, bytes]]:
+    spec = BootstrapSpec(job_id="job_1", n_resamples=n_resamples, n_subsets=n_subsets, seed=5)
     outcome = put_together(spec, estimated(), finished, go_on)
     return outcome.document, {file.name: file.content for file in outcome.artefacts}
 
@@ -71,9 +85,18 @@ def test_every_resample_is_of_one_part() -> None:
     assert {(spec.job_id, spec.seed) for spec in specs} == {("job_1", 5)}
 
 
+@pytest.mark.parametrize("number", [2, 11, 20, 21])
+def test_the_last_part_has_what_is_left(number: int) -> None:
+    specs = split(BootstrapSpec(job_id="job_1", n_resamples=number, seed=5), go_on).parts
+    assert sum(spec.n_resamples for spec in specs) == number
+    assert all(1 <= spec.n_resamples <= 10 for spec in specs)
+
+
 def test_resamples_are_read_as_they_were_written() -> None:
     written = [resample(0.1, NAN, -0.3, debiased=(0.2, 0.1, NAN)), Failure("refused: too few")]
-    one, failure = read_resamples(resamples_artefact(written).content)
+    read = read_resamples(resamples_artefact(RESAMPLES, 3, written).content)
+    assert list(read) == [3, 4]
+    one, failure = read.values()
     assert isinstance(one, Network)
     np.testing.assert_array_equal(one.partial_correlation, [0.1, NAN, -0.3])
     np.testing.assert_array_equal(one.debiased, [0.2, 0.1, NAN])
@@ -129,9 +152,51 @@ def test_its_report_says_which_pairs_come_again() -> None:
     [[pair, *cells]] = bold_rows(root)
     assert (pair, cells[:3]) == ("a – c", ["yes", "50%", "-0.500"])
     said = text_of(root)
-    assert "is said by the report of job_1." in said
+    assert root.findtext("head/title") == "Bootstrap of the network of table.csv"
+    assert "as many as are selected (1): " in said
+    assert "(job_1). The 4 variables, " in said
+    assert "K was estimated by variational noise-contrastive estimation" in said
     assert "(Efron and Tibshirani, 1993)" in said
     assert "B. Efron and R. J. Tibshirani (1993)" in said
+
+
+def test_subsets_are_parts_of_their_own() -> None:
+    asked = BootstrapSpec(job_id="job_1", n_resamples=12, n_subsets=15, seed=5)
+    specs = split(asked, go_on).parts
+    assert [(s.part, s.are_subsets, s.first, s.n_resamples, s.label) for s in specs] == [
+        (0, False, 0, 10, "resamples 1 to 10"),
+        (1, False, 10, 2, "resamples 11 to 12"),
+        (2, True, 0, 10, "subsets 1 to 10"),
+        (3, True, 10, 5, "subsets 11 to 15"),
+    ]
+    with pytest.raises(ValidationError, match="one of each share"):
+        BootstrapSpec(job_id="job_1", n_subsets=9)
+
+
+def test_subsets_say_how_many_rows_can_be_left_out() -> None:
+    """Of ten subsets the last six are the opposite, and those of a part that failed are missing."""
+    whole = (0.3, -0.5, 0.0)
+    subsets = [resample(*(sign * value for value in whole)) for sign in [1] * 4 + [-1] * 6]
+    resampled = parts([resample(*whole), resample(*whole)])
+    with_subsets = parts([resample(*whole), resample(*whole)], num_failed=1)
+    with_subsets.files.append({SUBSETS: resamples_artefact(SUBSETS, 0, subsets).content})
+    found, files = put(2, with_subsets, n_subsets=15)
+    stability = found.stability
+    assert stability.edges.mean == pytest.approx([1.0] * 4 + [-1.0] * 6)
+    assert stability.n_requested == [2] * 5 + [1] * 5
+    assert stability.n_ok == [1] * 10
+    assert stability.failures == {"part-failed": 5}
+    # Each of the first five shares lacks one of its two subsets.
+    assert stability.edges.agreeing == [0.5] * 4 + [0.0] * 6
+    assert stability.edges.coefficient == 0.0
+    lines = list(csv.DictReader(io.StringIO(files["stability.csv"].decode())))
+    assert (lines[0]["dropped"], lines[0]["edges_agreeing"]) == ("0.05", "0.5")
+    assert "figures/stability.svg" in files
+    said = text_of(parsed(files["report.html"].decode()))
+    assert "rows that can be left out: partial correlations 0%, strength 0%" in said
+    assert "5 of 15 subsets failed: part-failed." in said
+    assert "S. Epskamp, D. Borsboom and E. I. Fried (2018)" in said
+    assert put(2, resampled)[0].stability is None
 
 
 def test_a_report_of_too_few_resamples_says_so() -> None:

@@ -162,6 +162,10 @@ def test_its_report_says_which_model_is_best_and_where_they_differ() -> None:
     assert ["3 three", "", "", "", "", ""] in rows
     assert "Model 3: The fit was cancelled." in text_of(root)
 
+    assert "Model 2, one. The 3 variables, untransformed, were modelled by a Gaussian" in text_of(
+        root
+    )
+
 
 @pytest.mark.slow
 def test_equal_models_differ_by_exactly_nothing() -> None:

@@ -43,6 +43,7 @@ def estimated(
         result=EstimationResult.model_validate(result),
         network=Network(values, values, np.ones(3)),
         standard_error=np.full(3, 0.1),
+        num_pairwise=np.full(3, 40),
     )
 
 
@@ -55,7 +56,8 @@ def grouped(values: Any) -> pa.Table:
 
 
 def pair(first: Any, second: Any) -> NetworkPair:
-    return NetworkPair(np.array([first, second], dtype=float), np.full((2, 3), 0.1))
+    errors, num_pairwise = np.full((2, 3), 0.1), np.full((2, 3), 40.0)
+    return NetworkPair(np.array([first, second], dtype=float), errors, num_pairwise)
 
 
 def parts(*of_each: tuple[int, list[NetworkPair | Failure]], num_failed: int = 0) -> FinishedParts:
@@ -171,7 +173,8 @@ def test_its_report_says_which_pairs_differ() -> None:
     assert cells[:4] == ["a – c", "-0.500", "+0.400", "-0.900"]
     assert cells[-1] == "yes"
     said = text_of(root)
-    assert "is said by the report of job_1 and job_2." in said
+    for table in (f"{name} (job_1).", "table.csv (job_2)."):
+        assert f"{table} The 4 variables, " in said
     assert "Y. Benjamini and Y. Hochberg (1995)" in said
     assert "van Borkulo" not in said
 
@@ -266,11 +269,15 @@ def test_what_is_not_known_is_null_and_the_picture_does_without() -> None:
         ([None] * 40, "group has 0 different values"),
         ([1e300, -1e-300, 0.25] * 13 + [7.0], r"\(-1e-300, 0.25, 7, 1e\+300\)"),
         ([1.0] * 35 + [2.5] * 5, "group = 2.5, 5 rows: a group must have at least 6 rows"),
+        (["no", "yes", "perhaps", None] * 10, r"3 different values \(no, perhaps, yes\)"),
+        (["case"] * 35 + ["control"] * 5, "group = control, 5 rows: a group must have"),
     ],
 )
 def test_a_column_that_does_not_tell_two_groups_is_refused(values: Any, message: str) -> None:
+    kind = pa.string() if isinstance(values[0], str) else pa.float64()
+    table = TABLE.append_column("group", pa.array(values, kind))
     with pytest.raises(JobFailedError, match=message) as failed:
-        groups_of(estimated(), grouped(values), "group")
+        groups_of(estimated(), table, "group")
     assert failed.value.problem.code == "incompatible-model"
 
 

@@ -21,8 +21,10 @@ from service.jobs.specs.mixture import MixtureEstimationSpec
 from service.results.mixture_result import MixtureResult
 from service.results.outcome import Outcome
 from service.results.schemas import DatasetIdentity
+from tests.report_pages import page_of, parsed, text_of, verdicts_of
 from tests.result_files import MIXTURE_FILES
 from vnce_engine.experiments.mixture.options import Estimator, Form, MixtureOptions
+from vnce_engine.inference.interval import HALF_WIDTH
 from vnce_engine.runtime.checkpoint import Checkpoint
 from vnce_engine.runtime.reports import FitStep
 from worker.artefacts.figures.drawing import render
@@ -316,3 +318,32 @@ def test_the_picture_shows_the_values_whatever_theta_is(theta: float) -> None:
     picture = render(draw)
     assert f"θ = {theta:.4g}" in picture["svg"].decode()
     assert picture == render(draw)
+
+
+@pytest.mark.parametrize(
+    ("form", "estimator", "told", "works"),
+    [
+        ("unnormalised", ESTIMATORS[0], "the log partition c estimated with θ", ("Rhodes",)),
+        ("normalised", ESTIMATORS[2], "each weighing one half", ("Gutmann and A.", "Rhodes")),
+        ("normalised", ESTIMATORS[3], "estimated by maximum likelihood", ("Rhodes",)),
+    ],
+)
+def test_its_report_has_estimates_with_intervals_starts_and_methods(
+    form: str, estimator: dict[str, Any], told: str, works: tuple[str, ...]
+) -> None:
+    model = {"kind": "mixture", "form": form}
+    outcome = estimate_mixture(request(sample(), model=model, estimator=estimator), ignore)
+    found, root = document(outcome), parsed(page_of(outcome.artefacts))
+    said = text_of(root)
+    [verdict] = verdicts_of(root)
+    assert verdict.startswith("Converged: ")
+    assert f"θ = {found.theta.value:.4g}" in verdict
+    assert "rows have no value and were left out" in said
+    assert told in said
+    references = said.partition("References")[2]
+    assert [work for work in ("Gutmann and A.", "Rhodes") if work in references] == list(works)
+    rows = [text_of(row) for row in root.iter("tr") if row.attrib.get("class") == "bold"]
+    assert len(rows) == found.n_best
+    assert found.theta.standard_error is not None
+    lower = found.theta.value - HALF_WIDTH * found.theta.standard_error
+    assert f" {lower:.4g} to " in said

@@ -20,18 +20,24 @@ from worker.artefacts.report.section import (
 _FIGURES = {
     "bootstrap": "The strongest pairs: means and 95 % percentile intervals over resamples, and the "
     "share of resamples that have them selected.",
+    "stability": "Correlations of subsets of the rows with all rows.",
+}
+_STATISTICS = {
+    "edges": "partial correlations",
+    "strength": "strength",
+    "expected_influence": "expected influence",
 }
 
 
 def bootstrap_section(result: BootstrapResult, artefacts: Sequence[Artefact]) -> Section:
-    """Return what to say of it, with the figure among its `artefacts`."""
+    """Return what to say of it, with the figures among its `artefacts`."""
     shown = result.edges[:MOST_ROWS]
     is_debiased = any(edge.debiased.n for edge in result.edges)
     spread = "without the penalty's bias" if is_debiased else "as estimated"
     return Section(
         heading="Bootstrap: the network over resamples of the rows",
         verdict=" ".join(_verdict(result)),
-        facts=[*_stability(result), *_failures(result)],
+        facts=[*_stability(result), *_spare(result), *_failures(result)],
         pictures=pictures(artefacts, _FIGURES),
         tables=[
             Table(
@@ -83,11 +89,23 @@ def _stability(result: BootstrapResult) -> Iterator[str]:
         )
     if result.top_kept is not None:
         yield (
-            f"Of the {counted(result.n_selected, 'strongest pair')} {result.top_kept:.0%} stay "
-            "among as many strongest."
+            f"Strongest pairs, as many as are selected ({result.n_selected}): "
+            f"{result.top_kept:.0%} of them are among as many strongest of a resample, mean over "
+            "resamples."
         )
     if result.strength_rank_correlation is not None:
         yield f"Variables by strength: rank correlation {result.strength_rank_correlation:.2f}."
+
+
+def _spare(result: BootstrapResult) -> Iterator[str]:
+    if (found := result.stability) is None:
+        return
+    shares = [
+        f"{words} {number(getattr(found, name).coefficient, '.0%') or 'unknown'}"
+        for name, words in _STATISTICS.items()
+    ]
+    yield f"Correlation stability, rows that can be left out: {', '.join(shares)}."
+    yield from failures(found.failures, sum(found.n_requested), "subset")
 
 
 def _failures(result: BootstrapResult) -> list[str]:
@@ -106,8 +124,16 @@ def _row(edge: BootstrapEdgeRead, *, is_debiased: bool) -> Row:
 
 
 def _methods(result: BootstrapResult) -> str:
-    return (
+    said = (
         f"The network was fitted again to {result.n_requested} resamples of the rows, drawn with "
         "replacement, by the transforms, the linear term and the penalty that the fit to all rows "
         "chose; intervals over resamples are of 95 %, by percentiles (Efron and Tibshirani, 1993)."
+    )
+    if result.stability is None:
+        return said
+    return (
+        f"{said} So it was to {sum(result.stability.n_requested)} subsets that lack 5 to 75 % of "
+        "the rows: the correlation stability coefficient (Epskamp, Borsboom and Fried, 2018) is "
+        "the largest share left out at which 95 % of the subsets have a correlation with all rows "
+        "of at least .7."
     )

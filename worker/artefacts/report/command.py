@@ -66,8 +66,10 @@ def _reading(summary: DatasetSummary) -> Iterator[str]:
 
 def _of_other(document: ResultModel) -> Iterator[str]:
     match document:
-        case BootstrapResult(n_requested=number):
+        case BootstrapResult(n_requested=number, stability=stability):
             yield from ("--resamples", str(number))
+            if stability is not None:
+                yield from ("--subsets", str(sum(stability.n_requested)))
         case DifferenceResult(by=str(by), n_permutations=number):
             yield from ("--by", by, "--permutations", str(number))
 

@@ -55,7 +55,8 @@ def comparison_section(result: ComparisonResult, artefacts: Sequence[Artefact]) 
         methods=(
             f"Each model was fitted without each of {result.n_folds} parts of the rows, the same "
             "for all, and judged by the log density of the observed cells of the rows left out; "
-            "differences of two models are taken row by row."
+            "differences of two models are taken row by row. What a fit chooses from the data was "
+            "chosen anew without each part."
         ),
     )
 

@@ -90,7 +90,8 @@ def _row(edge: DifferenceEdgeRead) -> Row:
 def _methods(result: DifferenceResult) -> Iterator[str]:
     yield (
         "Partial correlations of two networks were compared by z, their difference in its standard "
-        "errors, and called different where the q-value (Benjamini and Hochberg, 1995) is at most "
+        "errors, with 95 % intervals and tests by Student's t (degrees of freedom by Welch, 1947), "
+        "and called different where the q-value (Benjamini and Hochberg, 1995) is at most "
         f"{result.fdr:g}."
     )
     if result.held is not None:

@@ -1,7 +1,9 @@
-"""How a network was estimated, in the words of a paper's section on methods, with references."""
+"""How a network was estimated, in the words of a paper's section on methods."""
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
 
 from service.jobs.specs.comparators import (
     ContrastiveDivergenceEstimatorSpec,
@@ -11,66 +13,29 @@ from service.jobs.specs.comparators import (
     PseudoLikelihoodEstimatorSpec,
     ScoreMatchingEstimatorSpec,
 )
-from service.jobs.specs.contrastive import NceEstimatorSpec, VnceEstimatorSpec
+from service.jobs.specs.contrastive import ContrastiveSpec, NceEstimatorSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec, EstimatorSpec
-from service.jobs.specs.models import GaussianModelSpec
-from service.jobs.vocabulary import FdrMethod, LinearChoice, PenaltyKind, Selection, Transform
-from service.results.schemas import EstimationResult, PenaltyRead, VersionsRead
+from service.jobs.specs.models import GaussianModelSpec, ModelSpec
+from service.jobs.vocabulary import (
+    FdrMethod,
+    LassoChoice,
+    LinearChoice,
+    PenaltyChoice,
+    PenaltyKind,
+    Selection,
+    Transform,
+)
+from service.results.comparison_result import ComparedFitRead
+from service.results.schemas import AppliedTransforms, EstimationResult, PenaltyRead, VersionsRead
+from service.results.vocabulary import EdgeRule
 
-_REFERENCES = {
-    "Barrat et al., 2004": "A. Barrat, M. Barthélemy, R. Pastor-Satorras and A. Vespignani (2004). "
-    "The architecture of complex weighted networks. Proceedings of the National Academy of "
-    "Sciences 101, 3747–3752.",
-    "Benjamini and Hochberg, 1995": "Y. Benjamini and Y. Hochberg (1995). Controlling the false "
-    "discovery rate: a practical and powerful approach to multiple testing. Journal of the Royal "
-    "Statistical Society B 57, 289–300.",
-    "Benjamini and Yekutieli, 2001": "Y. Benjamini and D. Yekutieli (2001). The control of the "
-    "false discovery rate in multiple testing under dependency. Annals of Statistics 29, "
-    "1165–1188.",
-    "Besag, 1975": "J. Besag (1975). Statistical analysis of non-lattice data. The Statistician "
-    "24, 179–195.",
-    "Dempster, Laird and Rubin, 1977": "A. P. Dempster, N. M. Laird and D. B. Rubin (1977). "
-    "Maximum likelihood from incomplete data via the EM algorithm. Journal of the Royal "
-    "Statistical Society B 39, 1–38.",
-    "Efron and Tibshirani, 1993": "B. Efron and R. J. Tibshirani (1993). An introduction to the "
-    "bootstrap. Chapman and Hall.",
-    "Foygel and Drton, 2010": "R. Foygel and M. Drton (2010). Extended Bayesian information "
-    "criteria for Gaussian graphical models. NIPS 23.",
-    "Givens, Liu and Reeve, 2025": "J. Givens, S. Liu and H. W. J. Reeve (2025). Score matching "
-    "with missing data. ICML.",
-    "Gutmann and Hyvärinen, 2012": "M. U. Gutmann and A. Hyvärinen (2012). Noise-contrastive "
-    "estimation of unnormalized statistical models, with applications to natural image "
-    "statistics. Journal of Machine Learning Research 13, 307–361.",
-    "Haslbeck and Waldorp, 2018": "J. M. B. Haslbeck and L. J. Waldorp (2018). How well do network "
-    "models predict observations? On the importance of predictability in network models. Behavior "
-    "Research Methods 50, 853–861.",
-    "Hinton, 2002": "G. E. Hinton (2002). Training products of experts by minimizing contrastive "
-    "divergence. Neural Computation 14, 1771–1800.",
-    "Hyvärinen, 2007": "A. Hyvärinen (2007). Some extensions of score matching. Computational "
-    "Statistics and Data Analysis 51, 2499–2512.",
-    "Meinshausen and Bühlmann, 2010": "N. Meinshausen and P. Bühlmann (2010). Stability "
-    "selection. Journal of the Royal Statistical Society B 72, 417–473.",
-    "Phipson and Smyth, 2010": "B. Phipson and G. K. Smyth (2010). Permutation p-values should "
-    "never be zero. Statistical Applications in Genetics and Molecular Biology 9, 39.",
-    "Rhodes and Gutmann, 2019": "B. Rhodes and M. U. Gutmann (2019). Variational "
-    "noise-contrastive estimation. AISTATS, arXiv:1810.08010.",
-    "Robinaugh, Millner and McNally, 2016": "D. J. Robinaugh, A. J. Millner and R. J. McNally "
-    "(2016). Identifying highly influential nodes in the complicated grief network. Journal of "
-    "Abnormal Psychology 125, 747–757.",
-    "van Borkulo et al., 2022": "C. D. van Borkulo, R. van Bork, L. Boschloo, J. J. Kossakowski, "
-    "P. Tio, R. A. Schoevers, D. Borsboom and L. J. Waldorp (2022). Comparing network structures "
-    "on three aspects: a permutation test. Psychological Methods.",
-    "van de Geer et al., 2014": "S. van de Geer, P. Bühlmann, Y. Ritov and R. Dezeure (2014). On "
-    "asymptotically optimal confidence regions and tests for high-dimensional models. Annals of "
-    "Statistics 42, 1166–1202.",
-    "White, 1982": "H. White (1982). Maximum likelihood estimation of misspecified models. "
-    "Econometrica 50, 1–25.",
-}
 _TRANSFORMS = {
     Transform.NONE: "untransformed",
     Transform.CBRT: "cube-root transformed",
     Transform.SQRT: "square-root transformed",
     Transform.LOG1P: "log(1 + x)-transformed",
+    # Of a fit that has failed.
+    Transform.AUTO: "with a transform that held-out rows choose",
 }
 _FILLINGS: dict[str, str] = {
     "mean": "missing cells filled by their column's mean",
@@ -86,6 +51,7 @@ _PENALTIES = {
     PenaltyKind.CENTRED_RIDGE: "a ridge towards the interactions' mean",
     PenaltyKind.L1: "an L1 penalty",
 }
+_CHOSEN_SHAPE = f"{_PENALTIES[PenaltyKind.ADAPTIVE]}, or {_PENALTIES[PenaltyKind.CENTRED_RIDGE]}"
 _CHOICES = {
     Selection.HELD_OUT: "chosen by the objective of held-out rows",
     Selection.EBIC: "one of which was chosen by the extended Bayesian information criterion "
@@ -95,9 +61,23 @@ _CHOICES = {
 }
 
 
+@dataclass(frozen=True)
+class Paragraph:
+    """One of the section on methods; works are cited as `references.cited` finds them."""
+
+    text: str
+    about: str = ""
+    """What it is about, where there are several."""
+
+
 def methods(spec: EstimationSpec, result: EstimationResult) -> str:
-    """Return the paragraph; works are cited as `references` finds them."""
+    """Return how a network was estimated."""
     return " ".join(_sentences(spec, result))
+
+
+def compared_methods(spec: EstimationSpec, fit: ComparedFitRead | None, num_variables: int) -> str:
+    """Return how one of several models was estimated; what it chose is known of its `fit` only."""
+    return " ".join(_compared_sentences(spec, fit, num_variables))
 
 
 def computed_with(versions: VersionsRead, seed: int) -> str:
@@ -108,22 +88,9 @@ def computed_with(versions: VersionsRead, seed: int) -> str:
     )
 
 
-def references(text: str) -> list[str]:
-    """Return the works that a text cites, in order."""
-    return [work for citation, work in _REFERENCES.items() if citation in text]
-
-
 def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
     is_gaussian = isinstance(spec.model, GaussianModelSpec)
-    support = (
-        "with mean and precision matrix K"
-        if is_gaussian
-        else ("truncated to non-negative values, with density proportional to exp(−½xᵀKx + hᵀx)")
-    )
-    yield (
-        f"The {result.counts.n_variables} variables, "
-        f"{_transformed(result, is_gaussian=is_gaussian)}, were modelled by a Gaussian {support}."
-    )
+    yield _modelled(spec.model, result.counts.n_variables, result.transform)
     if result.transform_evidence:
         yield "That transform was chosen by the log density of held-out rows."
     if not is_gaussian:
@@ -150,12 +117,55 @@ def _sentences(spec: EstimationSpec, result: EstimationResult) -> Iterator[str]:
         )
 
 
-def _transformed(result: EstimationResult, *, is_gaussian: bool) -> str:
+def _compared_sentences(
+    spec: EstimationSpec, fit: ComparedFitRead | None, num_variables: int
+) -> Iterator[str]:
+    yield _modelled(
+        spec.model, num_variables, spec.model.transform if fit is None else fit.transform
+    )
+    if fit is not None and spec.model.transform is Transform.AUTO:
+        yield "That transform was chosen by the log density of held-out rows."
+    if not isinstance(spec.model, GaussianModelSpec):
+        match spec.model.linear:
+            case LinearChoice.AUTO:
+                yield "Held-out rows decided whether the linear term h was estimated or zero."
+            case LinearChoice.FREE:
+                yield "The linear term h was estimated."
+            case LinearChoice.ZERO:
+                yield "The linear term h was zero."
+            case unknown:
+                assert_never(unknown)
+    yield f"K was estimated by {_estimator(spec.estimator)}."
+    if said := _penalty_asked(spec.estimator):
+        yield said
+    if fit is None:
+        return
+    if fit.decided_by is EdgeRule.FALSE_DISCOVERY_RATE and isinstance(
+        spec.estimator, ContrastiveSpec
+    ):
+        work = _work(spec.estimator.fdr_method)
+        yield f"Pairs were selected at a false discovery rate of {spec.estimator.fdr:g} ({work})."
+    else:
+        yield f"Pairs of a partial correlation of {spec.edge_threshold:g} or more were selected."
+
+
+def _modelled(model: ModelSpec, num_variables: int, transform: AppliedTransforms) -> str:
+    is_gaussian = isinstance(model, GaussianModelSpec)
+    support = (
+        "with mean and precision matrix K"
+        if is_gaussian
+        else ("truncated to non-negative values, with density proportional to exp(−½xᵀKx + hᵀx)")
+    )
+    transformed = _transformed(transform, is_gaussian=is_gaussian)
+    return f"The {num_variables} variables, {transformed}, were modelled by a Gaussian {support}."
+
+
+def _transformed(transform: AppliedTransforms, *, is_gaussian: bool) -> str:
     scores = "normal" if is_gaussian else "half-normal"
     words = _TRANSFORMS | {Transform.RANK_NORMAL: f"as smoothed {scores} scores of their ranks"}
-    if not isinstance(result.transform, list):
-        return words[result.transform]
-    counts = Counter(result.transform)
+    if not isinstance(transform, list):
+        return words[transform]
+    counts = Counter(transform)
     return "; ".join(f"{number} {words[name]}" for name, number in counts.most_common())
 
 
@@ -203,6 +213,48 @@ def _penalty(penalty: PenaltyRead) -> str:
     return ""
 
 
+def _penalty_asked(estimator: EstimatorSpec) -> str:
+    """Return what there is to say of the penalty before the fit has chosen."""
+    penalty = estimator.penalty
+    if penalty is None:
+        return ""
+    if isinstance(penalty, float):
+        how = f"its strength, {penalty:.4g}, was set by hand"
+    elif penalty is PenaltyChoice.AUTO and isinstance(estimator, ContrastiveSpec):
+        if estimator.selection is not Selection.HELD_OUT:
+            return (
+                f"A path of L1 penalties gave graphs, {_CHOICES[estimator.selection]}; K was "
+                "refitted to that graph, unpenalised."
+            )
+        how = f"its strength was {_CHOICES[Selection.HELD_OUT]}"
+    else:
+        rule = Selection.EBIC if penalty is LassoChoice.EBIC else Selection.HELD_OUT
+        how = "its strength was " + _CHOICES[rule].removeprefix("one of which was ")
+    return f"The penalty was {_shape(estimator)}; {how}."
+
+
+def _shape(estimator: EstimatorSpec) -> str:
+    match estimator:
+        case GaussianEmEstimatorSpec():
+            return "a graphical lasso"
+        case GaussianScoreMatchingEstimatorSpec():
+            return _PENALTIES[PenaltyKind.RIDGE]
+        case _:
+            return (
+                _CHOSEN_SHAPE
+                if estimator.penalty_kind is PenaltyKind.AUTO
+                else _PENALTIES[estimator.penalty_kind]
+            )
+
+
+def _work(method: FdrMethod | None) -> str:
+    return (
+        "Benjamini and Hochberg, 1995"
+        if method is FdrMethod.BENJAMINI_HOCHBERG
+        else "Benjamini and Yekutieli, 2001"
+    )
+
+
 def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
     said = result.uncertainty
     if said is None or said.reason is not None:
@@ -222,13 +274,8 @@ def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
     )
     if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
         yield "A test found a linear term; the step estimated it, too."
-    work = (
-        "Benjamini and Hochberg, 1995"
-        if said.fdr_method is FdrMethod.BENJAMINI_HOCHBERG
-        else "Benjamini and Yekutieli, 2001"
-    )
     yield (
-        f"A pair is called present where its q-value ({work}) is at most {said.fdr:g} and "
-        "its interval not all of -1 to 1, else absent "
+        f"A pair is called present where its q-value ({_work(said.fdr_method)}) is at most "
+        f"{said.fdr:g} and its interval not all of -1 to 1, else absent "
         f"where its interval lies within ±{result.edge_rule.threshold:g}, else undecided."
     )

@@ -17,12 +17,12 @@ from worker.artefacts.fitted import FittedNetwork
 from worker.artefacts.report.bootstrap import bootstrap_section
 from worker.artefacts.report.command import repeating_command
 from worker.artefacts.report.difference import difference_section
-from worker.artefacts.report.methods import computed_with, methods
+from worker.artefacts.report.methods import Paragraph, computed_with, methods
 from worker.artefacts.report.rendering import report
-from worker.artefacts.report.section import Section, pictures
+from worker.artefacts.report.section import MOST_ROWS, Section, pictures
 
-# Longer tables are files of the result.
-_MOST_EDGES = 200
+# Of the table of pairs, which is a file of the result, too: all selected ones, but for very many.
+_MOST_SELECTED = 200
 _FIGURES = {
     "network": "The network: variables as nodes, selected pairs as lines.",
     "intervals": "Partial correlations of the largest size with their 95 % intervals.",
@@ -51,7 +51,7 @@ def report_artefact(
     return report(
         "network.html.jinja",
         f"Network of {result.dataset.name}",
-        " ".join(said),
+        [Paragraph(" ".join(said))],
         sections,
         result=result,
         verdict=verdict(result),
@@ -59,7 +59,7 @@ def report_artefact(
         missingness=_missingness(fitted),
         changes=[] if summary is None else summary.changes,
         pictures=pictures(artefacts, _FIGURES),
-        edges=_worth_telling(fitted.edges),
+        edges=edges_shown(fitted.edges),
         are_judged=any(edge.verdict is not None for edge in fitted.edges),
         are_correlations=fitted.reason is None,
         command=repeating_command(
@@ -98,10 +98,11 @@ def verdict(result: EstimationResult) -> str:
     return f"{ending} {pairs}: {rule.n_selected} selected.{why}"
 
 
-def _worth_telling(edges: Sequence[Edge]) -> list[Edge]:
-    """Return the pairs that the table holds: selected ones first, then the strongest."""
+def edges_shown(edges: Sequence[Edge]) -> list[Edge]:
+    """Return the pairs that the table holds: those selected, then the strongest to its end."""
     ranked = sorted(edges, key=lambda edge: not edge.selected)
-    return ranked[:_MOST_EDGES]
+    num_selected = sum(edge.selected for edge in edges)
+    return ranked[: max(MOST_ROWS, min(num_selected, _MOST_SELECTED))]
 
 
 @dataclass(frozen=True)

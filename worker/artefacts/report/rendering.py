@@ -10,7 +10,8 @@ from service.http.words import visible
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
 from service.results.schemas import VersionsRead
-from worker.artefacts.report.methods import computed_with, references
+from worker.artefacts.report.methods import Paragraph, computed_with
+from worker.artefacts.report.references import cited
 from worker.artefacts.report.section import Section
 
 _PAGES = Environment(
@@ -25,21 +26,23 @@ _PAGES = Environment(
 
 
 def report(
-    template: str, title: str, methods: str, sections: Sequence[Section], **what: Any
+    template: str,
+    title: str,
+    methods: Sequence[Paragraph],
+    sections: Sequence[Section],
+    **what: Any,
 ) -> Artefact:
     """Return `report.html`; the works that its methods cite are listed."""
+    works = cited(" ".join(paragraph.text for paragraph in methods))
     content = _PAGES.get_template(template).render(
-        title=title, methods=methods, references=references(methods), sections=sections, **what
+        title=title, methods=methods, references=works, sections=sections, **what
     )
     return Artefact("report.html", MediaType.HTML, content.encode())
 
 
 def job_report(
-    section: Section, estimations: Sequence[str], seed: int, versions: VersionsRead
+    section: Section, how: Sequence[Paragraph], seed: int, versions: VersionsRead
 ) -> Artefact:
-    """Return `report.html` of a job that is not an estimation itself, but of `estimations`."""
-    methods = [section.methods, computed_with(versions, seed)]
-    if estimations:
-        jobs = " and ".join(dict.fromkeys(estimations))
-        methods.insert(0, f"How networks were estimated is said by the report of {jobs}.")
-    return report("job.html.jinja", section.heading, " ".join(methods), [section])
+    """Return `report.html` of a job about networks; `how` says how each was estimated."""
+    methods = [*how, Paragraph(f"{section.methods} {computed_with(versions, seed)}")]
+    return report("job.html.jinja", section.heading, methods, [section])

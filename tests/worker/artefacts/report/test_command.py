@@ -106,7 +106,7 @@ def test_what_was_done_besides_is_repeated_and_the_column_of_groups_left_out(fil
     summary = read(file.read_bytes()).summary
     spec = resolve(EstimationSpec(dataset_id=LOCAL, variables=["a", "c d"]), summary)
     others = [
-        BootstrapResult.model_construct(n_requested=20),
+        BootstrapResult.model_construct(n_requested=20, stability=None),
         DifferenceResult.model_construct(by="b", n_permutations=9),
     ]
     command = repeating_command(spec, file.name, summary, others)

@@ -11,8 +11,9 @@ import pytest
 from service.jobs.vocabulary import LinearChoice, Transform
 from service.results.outcome import Outcome
 from tests.report_pages import page_of, parsed, text_of
-from worker.artefacts.report.methods import methods, references
+from worker.artefacts.report.methods import methods
 from worker.artefacts.report.page import verdict
+from worker.artefacts.report.references import cited
 from worker.jobs.estimation import EstimationRequest, estimate
 
 MakeRequest = Callable[..., EstimationRequest]
@@ -88,7 +89,7 @@ def test_it_tells_of_every_pair_missing_cell_and_version(page: str, outcome: Out
 
 
 def test_works_that_are_cited_are_listed_and_no_others() -> None:
-    works = references("K was estimated (Besag, 1975), and tested (White, 1982).")
+    works = cited("K was estimated (Besag, 1975), and tested (White, 1982).")
     assert [work.split(" (")[0] for work in works] == ["J. Besag", "H. White"]
 
 
@@ -139,7 +140,7 @@ def test_how_sure_edges_are_is_said_of_the_model_at_hand(
     ],
     ids=str,
 )
-def test_every_kind_of_result_has_a_valid_page_with_all_its_references(
+def test_every_kind_of_result_has_a_valid_page_with_all_its_cited(
     estimator: dict[str, Any], make_request: MakeRequest
 ) -> None:
     model = "gaussian" if estimator["kind"] == "gaussian-em" else "truncated-gaussian"

@@ -46,9 +46,9 @@ def draw(figure: Figure, rows: Sequence[Row], tables: Sequence[SummaryTable]) ->
     add_title(
         figure,
         "Errors of an unnormalised mixture of two normals",
-        f"{num_truths} true values: medians; dotted lines are first and ninth deciles. Slopes are "
-        "of log squared error on log n, with standard errors, and how many true values have none, "
-        "an estimate having run away.",
+        f"{num_truths} true values: medians; dotted lines are first and ninth deciles.\nSlopes are "
+        "of log squared error on log n, ± their standard errors, without true values of which an "
+        "estimate diverged.",
     )
 
 
