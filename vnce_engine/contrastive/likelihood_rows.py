@@ -108,16 +108,12 @@ class LikelihoodRows:
         return self._information * self.num_rows
 
     def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
-        """Return each kept row's score (r, p), `is_kept` by row of the table, in its order.
-
-        Those of all rows vary about their mean by what chance in the drawn rows adds, too.
-        """
+        """Return each kept row's score (r, p), `is_kept` by row of the table, in its order."""
         position = is_kept.cumsum(dim=0) - 1
         total = augmented.new_empty(int(is_kept.sum()), len(self._data_mean))
         for block in self._sample.data_part(is_kept).data:
             total[position[block.owner.long()]] = block.mean_statistics().mT
-        deviation = (total - self._data_mean) * math.sqrt(1 + self.chance)
-        return deviation + (self._data_mean - self._model_mean)
+        return total - self._model_mean
 
     def _rows_of_model(self, augmented: Tensor) -> Iterator[FloatArray]:
         seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator))
