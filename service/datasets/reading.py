@@ -14,11 +14,18 @@ from service.datasets.readers import sniffing
 from service.datasets.readers.columnar import read_arrow, read_parquet
 from service.datasets.readers.csv import read_csv, read_texts
 from service.datasets.readers.json import read_json
-from service.datasets.readers.names import check_names, name_changes
+from service.datasets.readers.names import check_names, clean_name, name_changes
 from service.datasets.readers.parsed import ParsedTable
-from service.datasets.readers.refusals import refuse_cells, refuse_units_row, unreadable
+from service.datasets.readers.refusals import (
+    refuse_cells,
+    refuse_units_row,
+    shorten,
+    unreadable,
+)
 from service.datasets.schemas import Change, DatasetSummary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, Encoding, RequestedFormat
+from service.http.problems import ProblemItem
+from service.http.words import counted
 
 
 @dataclass(frozen=True)
@@ -47,10 +54,12 @@ def read_dataset(
     parsed = _parse(file, options, limits)
     first = _index_column(parsed)
     names = check_names(parsed.names[first:], limits, first_position=first + 1)
+    _refuse_unknown_labels(options, names)
     _refuse_cells(parsed, [""] * first + names, has_units=options.units_row)
     columns = [column.combine_chunks() for column in parsed.columns[first:]]
     parsed.columns.clear()  # they hold as much memory again
     changes = [*parsed.changes, *_index_changes(first), *name_changes(parsed.names[first:], names)]
+    changes += _label_changes(parsed, [""] * first + names)
     table = pa.table(columns, names)
     return ReadDataset(
         format=parsed.format,
@@ -123,6 +132,28 @@ def _index_changes(num_excluded: int) -> list[Change]:
             columns=[],
             count=1,
         )
+    ]
+
+
+def _refuse_unknown_labels(options: ReadOptions, names: list[str]) -> None:
+    lacking = [name for name in options.labels if clean_name(name) not in names]
+    if lacking:
+        listed = ", ".join(map(shorten, lacking))
+        items = [ProblemItem(message="No column.", parameter="labels") for _ in lacking]
+        raise unreadable(f"The table has no column {listed}, whose labels were asked for.", *items)
+
+
+def _label_changes(parsed: ParsedTable, names: list[str]) -> list[Change]:
+    return [
+        Change(
+            code=ChangeCode.LABELS_NUMBERED,
+            message=f"{counted(len(numbers), 'label')} of {shorten(names[column])} became whole "
+            "numbers, equal labels the same one.",
+            columns=[names[column]],
+            count=len(numbers),
+        )
+        for column, numbers in parsed.ledger.labels.items()
+        if numbers
     ]
 
 

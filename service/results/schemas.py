@@ -203,6 +203,12 @@ class CountsRead(ResultModel):
         ge=0, description="Rows with nothing observed: left out of the fit, still imputed."
     )
     n_fitted_rows: int = Field(ge=0, description="Rows that the fit used.")
+    n_clusters: int | None = Field(
+        default=None,
+        ge=3,
+        description="Clusters of these rows that may depend on each other; null where rows count "
+        "as independent.",
+    )
     n_variables: int = Field(ge=2, description="Variables used.")
     n_missing: int = Field(ge=0, description="Missing cells, those treated as missing included.")
     n_censored: int = Field(ge=0, description="Censored or unknown cells treated as missing.")

@@ -70,7 +70,7 @@ def fit_file(
     not fit the model, and `JobFailedError` where the numerics allow no result, or a column tells
     no two groups.
     """
-    local = LocalTable.read(path, reading, request["dataset_id"], limits)
+    local = LocalTable.read(path, reading, request, limits)
     dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
     if wanted.by is not None:
@@ -113,7 +113,8 @@ def _without(request: JsonObject, by: str, dataset: ReadDataset) -> JsonObject:
         raise typer.BadParameter("the table has no column of this name", param_hint="--by")
     variables = request.get("variables")
     if variables is None:
-        return request | {"variables": [name for name in names if name != by]}
+        aside = (by, request.get("cluster"))
+        return request | {"variables": [name for name in names if name not in aside]}
     if by in map(clean_name, variables):
         told = f"{shorten(by)} is a variable of the network, by --variable"
         raise typer.BadParameter(told, param_hint="--by")

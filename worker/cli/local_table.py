@@ -26,8 +26,13 @@ class LocalTable:
     identity: DatasetIdentity
 
     @classmethod
-    def read(cls, path: Path, reading: JsonObject, dataset_id: str, limits: ReadLimits) -> Self:
-        """Read a file; raises `ProblemError` for what cannot be read or is above `limits`."""
+    def read(cls, path: Path, reading: JsonObject, request: JsonObject, limits: ReadLimits) -> Self:
+        """Read the file of a `request`, whose column of clusters holds labels.
+
+        Raises `ProblemError` for what cannot be read or is above `limits`.
+        """
+        if (cluster := request.get("cluster")) is not None:
+            reading = reading | {"labels": [*reading.get("labels", []), cluster]}
         options = validated(pydantic.TypeAdapter(ReadOptions), reading)
         content = path.read_bytes()
         dataset = read_dataset(content, options, limits)
@@ -36,7 +41,7 @@ class LocalTable:
             dataset,
             partial(read_csv_texts, content, dataset.summary) if is_csv else None,
             DatasetIdentity(
-                id=dataset_id, name=path.name, sha256=hashlib.sha256(content).hexdigest()
+                id=request["dataset_id"], name=path.name, sha256=hashlib.sha256(content).hexdigest()
             ),
         )
 

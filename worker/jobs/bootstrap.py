@@ -21,6 +21,7 @@ from service.results.bootstrap_result import (
     SpreadRead,
 )
 from service.results.outcome import Outcome
+from vnce_engine.data.clusters import Codes
 from vnce_engine.estimators.bootstrap import fit_resamples
 from vnce_engine.estimators.seeds import seed_of
 from vnce_engine.inference.resamples import Bootstrap, Failure, Network, Spread, summarise
@@ -33,7 +34,7 @@ from worker.artefacts.bootstrap_files import (
     resamples_artefact,
 )
 from worker.artefacts.figures.drawing import label
-from worker.artefacts.fitted import to_array
+from worker.artefacts.fitted import cells_and_clusters
 from worker.artefacts.report.bootstrap import bootstrap_section
 from worker.artefacts.report.rendering import job_report
 from worker.jobs.builders import build_estimator
@@ -59,6 +60,8 @@ class PartRequest:
     spec: BootstrapPartSpec
     estimated: Estimated
     table: FloatArray
+    # The cluster of each row; None where rows are independent.
+    clusters: Codes | None
     checkpoint: Checkpoint | None
 
 
@@ -68,8 +71,10 @@ def load_part(
     """Return what a part needs; raises as `load_estimated`."""
     estimated = load_estimated(session, spec.job_id)
     stored = datasets.load_table(session, estimated.spec.dataset_id)
-    table = stored.table.select(planned(estimated.spec.variables))
-    return PartRequest(spec, estimated, to_array(table), checkpoint)
+    names = planned(estimated.spec.variables)
+    return PartRequest(
+        spec, estimated, *cells_and_clusters(estimated.spec, names, stored.table), checkpoint
+    )
 
 
 def split(spec: BootstrapSpec, on_step: OnStep) -> Split:
@@ -108,6 +113,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         range(spec.first, spec.first + spec.n_resamples),
         seed_of(planned(spec.seed)),
         on_step,
+        clusters=request.clusters,
     )
     outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(

@@ -101,6 +101,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         range(spec.first, spec.first + spec.n_permutations),
         seed_of(planned(spec.seed)),
         on_step,
+        clusters=(sides.first.clusters, sides.second.clusters),
     )
     outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(

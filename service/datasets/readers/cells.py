@@ -1,5 +1,6 @@
 """Texts to numbers, a whole block of columns at a time; what is no number is accounted for."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class CellLedger:
         # Column, row and token of each censored or unknown cell; a table may hold little else.
         self._censored: list[pa.Table] = []
         self._token_numbers: dict[Token, int] = {}
+        # Of each column of labels, the number of every label.
+        self.labels: dict[int, dict[str, int]] = {}
 
     @property
     def is_hopeless(self) -> bool:
@@ -64,6 +67,14 @@ class CellLedger:
         in silence. Rows are counted from `first_row` on, the first row of all being 1.
         """
         num_rows = len(texts) // len(columns)
+        if not self.labels.keys().isdisjoint(columns):
+            parts = (texts.slice(i * num_rows, num_rows) for i in range(len(columns)))
+            texts = pa.concat_arrays(
+                [
+                    self._numbered(part, self.labels[column]) if column in self.labels else part
+                    for part, column in zip(parts, columns, strict=True)
+                ]
+            )
         trimmed = pc.utf8_trim_whitespace(texts)
         self._count_trimmed(texts, trimmed, columns, num_rows)
         is_number = pc.match_substring_regex(trimmed, NUMBER_PATTERNS[self.vocabulary.decimal])
@@ -123,6 +134,23 @@ class CellLedger:
             ],
             schema=CELL_SCHEMA,
         )
+
+    def _numbered(self, texts: pa.Array, numbers: dict[str, int]) -> pa.Array:
+        """Return labels as the digits of their numbers; what means missing stays as it is."""
+        encoded = pc.utf8_trim_whitespace(texts).dictionary_encode()
+        digits = []
+        for label in encoded.dictionary.to_pylist():
+            token = self._token_or_none(label)
+            if token is not None and token.kind is TokenKind.MISSING:
+                digits.append(label)
+                continue
+            if label not in numbers:
+                # Numbers that stand for missing are none of a label's.
+                last = next(reversed(numbers.values()), -1)
+                free = itertools.count(last + 1)
+                numbers[label] = next(n for n in free if n not in self.vocabulary.na_numbers)
+            digits.append(str(numbers[label]))
+        return pa.array(digits, pa.string()).take(encoded.indices)
 
     def _mask_numbers(
         self, values: pa.Array, texts: pa.Array, columns: range, num_rows: int, first_row: int

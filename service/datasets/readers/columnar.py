@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers.cells import LARGEST_EXACT_INTEGER, CellLedger
-from service.datasets.readers.names import check_names
+from service.datasets.readers.names import check_names, label_columns
 from service.datasets.readers.parsed import ParsedTable
 from service.datasets.readers.refusals import shorten, too_large, unreadable
 from service.datasets.readers.tokens import Vocabulary
@@ -90,6 +90,7 @@ class _Columns:
         check_names(self._names, limits)
         _refuse_types(self._fields)
         self._ledger = CellLedger(Vocabulary.of(options))
+        self._ledger.labels = label_columns(self._names, options)
         self._chunks: list[list[pa.Array]] = [[] for _ in self._fields]
         self._num_rows = 0
 
@@ -125,9 +126,10 @@ class _Columns:
     def _convert(self, values: pa.Array, dtype: pa.DataType, column: int) -> pa.Array:
         self._ledger.count_missing(column, "null", values.null_count)
         if _is_text(dtype):
-            return self._ledger.read(
-                _short_texts(values), range(column, column + 1), self._num_rows + 1
-            )[0]
+            # Long labels may differ in their ends alone.
+            is_label = column in self._ledger.labels
+            texts = pc.cast(values, pa.string()) if is_label else _short_texts(values)
+            return self._ledger.read(texts, range(column, column + 1), self._num_rows + 1)[0]
         if pa.types.is_boolean(dtype):
             values = pc.cast(values, pa.uint8())
         if pa.types.is_decimal(dtype):
@@ -159,7 +161,11 @@ class _Columns:
                 pa.types.is_decimal,
             ),
         ):
-            names = [field.name for field in self._fields if is_such(field.type)]
+            names = [
+                field.name
+                for column, field in enumerate(self._fields)
+                if is_such(field.type) and column not in self._ledger.labels
+            ]
             if names:
                 yield Change(code=code, message=message, columns=names, count=len(names))
 

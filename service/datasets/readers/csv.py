@@ -13,7 +13,7 @@ from service.datasets.readers import character_encoding as encoding
 from service.datasets.readers import csv_dialect
 from service.datasets.readers.cells import CellLedger
 from service.datasets.readers.csv_dialect import Dialect, RecordReader
-from service.datasets.readers.names import check_names
+from service.datasets.readers.names import check_names, label_columns
 from service.datasets.readers.parsed import LineIndex, ParsedTable
 from service.datasets.readers.refusals import MAX_ITEMS, shorten, too_large, unreadable
 from service.datasets.readers.tokens import Vocabulary, parse_number
@@ -114,6 +114,7 @@ class _CsvTable:
         is_nameless = not self._names[0].strip()
         check_names(self._names[is_nameless:], self._limits, first_position=1 + is_nameless)
         _refuse_numbers_as_names(self._names, self._header_line, self._dialect.decimal)
+        self._ledger.labels = label_columns(self._names, self._options)
         self._chunks = [[] for _ in self._names]
         if self._options.units_row:
             self._units = self._read_units(next(records, None))

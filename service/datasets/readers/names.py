@@ -4,7 +4,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 
-from service.datasets.options import ReadLimits
+from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers.refusals import shorten, too_large, unreadable
 from service.datasets.schemas import Change
 from service.datasets.vocabulary import ChangeCode
@@ -16,6 +16,12 @@ _REPLACEMENT = "\ufffd"
 def clean_name(raw: str) -> str:
     """Return a name as it is stored and compared: Unicode NFC, without surrounding blanks."""
     return unicodedata.normalize("NFC", raw).strip()
+
+
+def label_columns(names: Sequence[str], options: ReadOptions) -> dict[int, dict[str, int]]:
+    """Return the columns that hold labels, by their numbers, with none numbered yet."""
+    wanted = set(map(clean_name, options.labels))
+    return {number: {} for number, name in enumerate(names) if clean_name(name) in wanted}
 
 
 def check_names(raw: Sequence[str], limits: ReadLimits, *, first_position: int = 1) -> list[str]:

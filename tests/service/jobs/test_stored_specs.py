@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.jobs.specs import JobCreate, spec_of
 from service.jobs.specs.base import SpecModel
+from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
 from service.jobs.specs.contrastive import DEFAULT_TOL, ContrastiveSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.simulation import SimulationSpec
@@ -23,6 +24,10 @@ def test_a_row_of_an_earlier_release_is_read_as_it_is(document: dict[str, Any]) 
     # What has come since has its default.
     later: dict[str, Any] = {"ground_truth": None} if document["kind"] == "scoring" else {}
     read = spec_of(document)
+    if isinstance(read, EstimationSpec | ComparisonSpec):
+        later["cluster"] = None
+    if isinstance(read, ComparisonPartSpec):
+        later["estimation"] = document["estimation"] | {"cluster": None}
     if isinstance(read, EstimationSpec):
         later["imputations"] = None
         if isinstance(read.estimator, ContrastiveSpec):

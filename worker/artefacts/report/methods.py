@@ -29,6 +29,8 @@ _REFERENCES = {
     "1165–1188.",
     "Besag, 1975": "J. Besag (1975). Statistical analysis of non-lattice data. The Statistician "
     "24, 179–195.",
+    "Cameron and Miller, 2015": "A. C. Cameron and D. L. Miller (2015). A practitioner's guide to "
+    "cluster-robust inference. Journal of Human Resources 50, 317–372.",
     "Dempster, Laird and Rubin, 1977": "A. P. Dempster, N. M. Laird and D. B. Rubin (1977). "
     "Maximum likelihood from incomplete data via the EM algorithm. Journal of the Royal "
     "Statistical Society B 39, 1–38.",
@@ -220,6 +222,11 @@ def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
         f"(van de Geer et al., 2014), with sandwich standard errors ({works}); 95 % "
         "confidence intervals and tests are by Student's t."
     )
+    if (number := result.counts.n_clusters) is not None:
+        yield (
+            f"Standard errors allow for dependence within {number} clusters of rows, which "
+            "held-out rows keep together (Cameron and Miller, 2015)."
+        )
     if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
         yield "A test found a linear term; the step estimated it, too."
     work = (
