@@ -7,8 +7,9 @@ from rich.console import Console
 
 from service.http.words import counted
 from service.results.edges import Edge
-from service.results.schemas import CountsRead, EstimationResult, TransformStep
+from service.results.schemas import EstimationResult, TransformStep
 from worker.artefacts.ground_truth import Pair
+from worker.artefacts.report.section import in_clusters
 from worker.cli.printing import edge_table, print_ending, print_warnings
 
 NUM_TOP_EDGES = 10
@@ -38,7 +39,7 @@ def print_fit(console: Console, result: EstimationResult) -> None:
     strength_text = "none" if strength is None else f"{strength:g}"
     cells = counts.n_rows * counts.n_variables
     console.print(
-        f"{counted(counts.n_rows, 'row')}{_clusters(counts)}, "
+        f"{counted(counts.n_rows, 'row')}{in_clusters(counts.n_clusters)}, "
         f"{counted(counts.n_variables, 'variable')}, "
         f"{counts.n_missing / cells:.1%} of the cells missing; transform {_transform(result)}, "
         f"linear term {result.linear.choice}, penalty {strength_text}, seed {result.seed}.",
@@ -47,10 +48,6 @@ def print_fit(console: Console, result: EstimationResult) -> None:
     if result.transform_evidence:
         console.print(_compared(result.transform_evidence), markup=False, highlight=False)
     print_warnings(console, (warning.model_dump() for warning in result.warnings))
-
-
-def _clusters(counts: CountsRead) -> str:
-    return "" if counts.n_clusters is None else f" in {counted(counts.n_clusters, 'cluster')}"
 
 
 def _found(result: EstimationResult) -> str:

@@ -149,6 +149,7 @@ def put_together(
     document = BootstrapResult(
         kind="bootstrap",
         bootstrapped_job_id=spec.job_id,
+        n_clusters=estimated.result.counts.n_clusters,
         n_requested=found.n_requested,
         n_ok=found.n_ok,
         n_failed=found.n_requested - found.n_ok,

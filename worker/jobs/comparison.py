@@ -165,6 +165,7 @@ def put_together(
     found = {
         name: ComparedNetwork.read(files) for name, files in zip(results, parts.files, strict=True)
     }
+    one = next(iter(found.values()))
     models = _models(spec, found, results, parts.failures)
     networks = {model.name: found[model.name] for model in models if model.name in found}
     votes = Votes.of(networks.values())
@@ -178,7 +179,8 @@ def put_together(
         kind="comparison",
         dataset=dataset,
         names=planned(spec.variables),
-        n_rows=len(next(iter(found.values())).log_densities),
+        n_rows=len(one.log_densities),
+        n_clusters=None if one.clusters is None else len(np.unique(one.clusters)),
         n_folds=spec.n_folds,
         models=models,
         n_pairs=len(order),

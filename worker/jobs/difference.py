@@ -219,7 +219,10 @@ def _edges(found: Difference, names: Sequence[str], fdr: float) -> list[Differen
 
 
 def _network(side: Side, job_id: str) -> DifferenceNetworkRead:
-    return DifferenceNetworkRead(label=side.label, job_id=job_id, n_rows=len(side.table))
+    number = None if side.clusters is None else len(np.unique(side.clusters))
+    return DifferenceNetworkRead(
+        label=side.label, job_id=job_id, n_rows=len(side.table), n_clusters=number
+    )
 
 
 def _test(test: GlobalTest) -> GlobalTestRead:

@@ -380,6 +380,10 @@ def test_rows_of_a_cluster_go_together_in_the_network_its_resamples_and_its_grou
     assert "--cluster patient" in told
     assert "--label" not in told
     assert "within 49 clusters" in told
+    assert "150 rows in 49 clusters, 3 variables" in told
+    assert "2 resamples of 49 clusters of rows" in told
+    assert "1 permutations of clusters of rows" in told
+    assert "group = 0: 75 rows in 25 clusters; group = 1: 72 rows in 24 clusters" in told
 
 
 @pytest.mark.parametrize(

@@ -265,6 +265,7 @@ def test_a_part_holds_out_clusters_and_its_errors_are_theirs() -> None:
     by_rows, _ = put(
         spec("one", "two"), {name: replace(one, clusters=None) for name, one in networks.items()}
     )
+    assert (by_clusters.n_clusters, by_rows.n_clusters) == (20, None)
     # The root of three rows.
     ratio = by_clusters.models[0].standard_error / by_rows.models[0].standard_error
     assert 1.6 < ratio < 1.9
