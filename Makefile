@@ -110,6 +110,7 @@ bench-trust: .venv/.dev  ## how far answers can be trusted, in small: see docs/t
 	$(BIN)/python -m benchmarks.bootstrap --only ring --fractions 0 --resamples 20
 	$(BIN)/python -W ignore -m benchmarks.dependence --tables 2
 	$(BIN)/python -W ignore -m benchmarks.heavy_tails --tables 10
+	$(BIN)/python -W ignore -m benchmarks.clusters --tables 10
 	$(BIN)/python -W ignore -m benchmarks.difference --tables 4 --global-tables 2 --fractions 0
 	$(BIN)/python -W ignore -m benchmarks.centrality --tables 5 --rows 30
 	$(BIN)/python -m benchmarks.imputation --masks 1 --only wine iris

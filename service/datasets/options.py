@@ -56,6 +56,12 @@ class ReadOptions(BaseModel):
         description="Texts that mean missing besides the known ones, upper or lower case alike; "
         "numbers too: -999 also stands for -999.0.",
     )
+    labels: list[str] = Field(
+        default=[],
+        max_length=100,
+        description="Columns of labels, such as of patients or plates: equal texts in them become "
+        "equal whole numbers, for a job's `cluster` or `by`.",
+    )
 
 
 @dataclass(frozen=True)

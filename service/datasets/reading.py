@@ -1,7 +1,7 @@
 """Bytes to a table of numbers with everything that was not simply a number accounted for."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, assert_never
 
@@ -14,11 +14,18 @@ from service.datasets.readers import sniffing
 from service.datasets.readers.columnar import read_arrow, read_parquet
 from service.datasets.readers.csv import read_csv, read_texts
 from service.datasets.readers.json import read_json
-from service.datasets.readers.names import check_names, name_changes
+from service.datasets.readers.names import check_names, clean_name, name_changes
 from service.datasets.readers.parsed import ParsedTable
-from service.datasets.readers.refusals import refuse_cells, refuse_units_row, unreadable
+from service.datasets.readers.refusals import (
+    refuse_cells,
+    refuse_units_row,
+    shorten,
+    unreadable,
+)
 from service.datasets.schemas import Change, DatasetSummary
 from service.datasets.vocabulary import ChangeCode, DatasetFormat, Encoding, RequestedFormat
+from service.http.problems import ProblemItem
+from service.http.words import counted
 
 
 @dataclass(frozen=True)
@@ -26,45 +33,46 @@ class ReadDataset:
     """A table as jobs see it.
 
     `table` holds one double column a variable, null where no number is known; `cells` holds the
-    censored and unknown ones among these nulls (`cells.CELL_SCHEMA`), and `labels` the texts of the
-    column that was said to hold labels (`cells.LABEL_SCHEMA`).
+    censored and unknown ones among these nulls (`cells.CELL_SCHEMA`). `labels` has the text of each
+    number in columns of labels, by name.
     """
 
     format: DatasetFormat
     table: pa.Table
     cells: pa.Table
     summary: DatasetSummary
-    labels: pa.Table
+    labels: Mapping[str, Mapping[int, str]]
 
 
 def read_dataset(
-    content: bytes | BinaryIO,
-    options: ReadOptions,
-    limits: ReadLimits,
-    *,
-    labels: str | None = None,
+    content: bytes | BinaryIO, options: ReadOptions, limits: ReadLimits
 ) -> ReadDataset:
     """Return the table that `content` holds; nothing is guessed, nothing changed in silence.
 
-    A file must be seekable and is read from its beginning. The column of the name `labels`, if the
-    table has it, may hold texts; no other may. Raises `ProblemError`, with column,
+    A file must be seekable and is read from its beginning. Raises `ProblemError`, with column,
     row and cell where there are any, for what cannot be read or is larger than allowed.
     """
     file = io.BytesIO(content) if isinstance(content, bytes) else content
-    parsed = _parse(file, options, limits, labels)
+    parsed = _parse(file, options, limits)
     first = _index_column(parsed)
     names = check_names(parsed.names[first:], limits, first_position=first + 1)
+    _refuse_unknown_labels(options, names)
     _refuse_cells(parsed, [""] * first + names, has_units=options.units_row)
+    labels = {
+        names[column - first]: {number: text for text, number in numbers.items()}
+        for column, numbers in parsed.ledger.labels.items()
+    }
     columns = [column.combine_chunks() for column in parsed.columns[first:]]
     parsed.columns.clear()  # they hold as much memory again
     changes = [*parsed.changes, *_index_changes(first), *name_changes(parsed.names[first:], names)]
+    changes += _label_changes(parsed, [""] * first + names)
     table = pa.table(columns, names)
     return ReadDataset(
         format=parsed.format,
         table=table,
         cells=parsed.ledger.cells([""] * first + names),
         summary=summarise(table, parsed, first, changes),
-        labels=parsed.ledger.labels(),
+        labels=labels,
     )
 
 
@@ -94,19 +102,17 @@ def read_csv_texts(
         yield [cells[place] for place in chosen]
 
 
-def _parse(
-    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None
-) -> ParsedTable:
+def _parse(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
     dataset_format = sniffing.determine(file, options)
     match dataset_format:
         case DatasetFormat.CSV:
-            parsed = read_csv(file, options, limits, labels)
+            parsed = read_csv(file, options, limits)
         case DatasetFormat.JSON:
-            parsed = read_json(file, options, limits, labels)
+            parsed = read_json(file, options, limits)
         case DatasetFormat.PARQUET:
-            parsed = read_parquet(file, options, limits, labels)
+            parsed = read_parquet(file, options, limits)
         case DatasetFormat.ARROW:
-            parsed = read_arrow(file, options, limits, labels)
+            parsed = read_arrow(file, options, limits)
         case _:
             assert_never(dataset_format)
     if not parsed.columns:
@@ -133,6 +139,28 @@ def _index_changes(num_excluded: int) -> list[Change]:
             columns=[],
             count=1,
         )
+    ]
+
+
+def _refuse_unknown_labels(options: ReadOptions, names: list[str]) -> None:
+    lacking = [name for name in options.labels if clean_name(name) not in names]
+    if lacking:
+        listed = ", ".join(map(shorten, lacking))
+        items = [ProblemItem(message="No column.", parameter="labels") for _ in lacking]
+        raise unreadable(f"The table has no column {listed}, whose labels were asked for.", *items)
+
+
+def _label_changes(parsed: ParsedTable, names: list[str]) -> list[Change]:
+    return [
+        Change(
+            code=ChangeCode.LABELS_NUMBERED,
+            message=f"{counted(len(numbers), 'label')} of {shorten(names[column])} became whole "
+            "numbers, equal labels the same one.",
+            columns=[names[column]],
+            count=len(numbers),
+        )
+        for column, numbers in parsed.ledger.labels.items()
+        if numbers
     ]
 
 

@@ -87,6 +87,7 @@ class ChangeCode(StrEnum):
     TEXT_READ_AS_NUMBERS = "text-read-as-numbers"
     BOOLEANS_READ_AS_NUMBERS = "booleans-read-as-numbers"
     ROUNDED_TO_DOUBLE = "rounded-to-double"
+    LABELS_NUMBERED = "labels-numbered"
 
 
 class WarningCode(StrEnum):

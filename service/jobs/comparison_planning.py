@@ -46,7 +46,8 @@ def resolve_comparison(request: ComparisonSpec, summary: DatasetSummary) -> Comp
         one.model_copy(update={"name": name, "model": fit.model, "estimator": fit.estimator})
         for one, name, fit in zip(request.specifications, names, resolved, strict=True)
     ]
-    decided = {"variables": resolved[0].variables, "specifications": specifications}
+    shared = {"variables": resolved[0].variables, "cluster": resolved[0].cluster}
+    decided = {**shared, "specifications": specifications}
     return request.model_copy(update=decided)
 
 

@@ -8,6 +8,7 @@ from service.datasets.records import GroundTruthRecord
 from service.datasets.schemas import DatasetSummary
 from service.jobs.compatibility import effective_penalty, is_paper, num_parameters, reasons_against
 from service.jobs.planned_data import (
+    choose_cluster,
     choose_columns,
     gap_warnings,
     lock_dataset,
@@ -66,12 +67,15 @@ def resolve(request: EstimationSpec, summary: DatasetSummary) -> EstimationSpec:
 
     Raises `ProblemError` (`incompatible-model`) with every reason why the model does not fit it.
     """
-    columns, reasons = choose_columns(request.variables, summary.columns)
+    cluster, reasons = choose_cluster(request.cluster, request.variables, summary.columns)
+    others = [column for column in summary.columns if reasons or column.name != cluster]
+    columns, unknown = choose_columns(request.variables, others)
+    reasons += unknown
     # A misspelt name must not also be reported as too few variables.
     refuse(reasons or reasons_against(request, summary, columns))
     names = [column.name for column in columns]
     seed = chosen_seed(request.seed)
-    decided = {"variables": names, "seed": seed, **_decided(request)}
+    decided = {"variables": names, "cluster": cluster, "seed": seed, **_decided(request)}
     return request.model_copy(update=decided)
 
 

@@ -74,6 +74,27 @@ def choose_columns(
     return [column for column in columns if column.name in wanted], problems
 
 
+def choose_cluster(
+    cluster: str | None, variables: list[str] | None, columns: list[ColumnSummary]
+) -> tuple[str | None, list[ProblemItem]]:
+    """Return the column of clusters as the data set spells it, and what is wrong with it."""
+    if cluster is None:
+        return None, []
+    name = clean_name(cluster)
+    found = next((column for column in columns if column.name == name), None)
+    if found is None:
+        message = "The data set has no column of this name."
+    elif variables is not None and name in map(clean_name, variables):
+        message = "The column is among the variables; leave it out there."
+    elif found.n_missing + found.n_censored + found.n_unknown > 0:
+        message = "The column lacks values: each row needs one."
+    elif found.is_constant:
+        message = "All rows have the same value: they are one cluster."
+    else:
+        return name, []
+    return name, [ProblemItem(message=message, pointer="/cluster", column=shorten(name))]
+
+
 def refuse(reasons: list[ProblemItem]) -> None:
     """Raise `ProblemError` (`incompatible-model`) with the reasons, if there are any."""
     if reasons:

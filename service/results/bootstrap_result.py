@@ -6,7 +6,7 @@ from pydantic import Field
 
 from service.jobs.vocabulary import LinearChoice, PenaltyKind
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import AppliedTransforms, ResultModel, VersionsRead
+from service.results.schemas import AppliedTransforms, NumClusters, ResultModel, VersionsRead
 
 
 class SpreadRead(ResultModel):
@@ -106,6 +106,7 @@ class BootstrapResult(SplitResult):
 
     kind: Literal["bootstrap"] = Field(description="The job's kind.")
     bootstrapped_job_id: str = Field(description="The estimation.")
+    n_clusters: NumClusters = None
     n_requested: int = Field(ge=2, description="Resamples asked for.")
     n_ok: int = Field(ge=0, description="Resamples that have a network.")
     n_failed: int = Field(ge=0, description="Resamples that have none.")

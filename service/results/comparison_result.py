@@ -8,6 +8,7 @@ from service.results.parts_result import PartResult, SplitResult
 from service.results.schemas import (
     AppliedTransforms,
     DatasetIdentity,
+    NumClusters,
     ResultModel,
     ResultWarning,
     VersionsRead,
@@ -96,6 +97,7 @@ class ComparisonResult(SplitResult):
     dataset: DatasetIdentity = Field(description="What was read.")
     names: list[str] = Field(description="Variables.")
     n_rows: int = Field(ge=0, description="Rows with something observed; each is held out once.")
+    n_clusters: NumClusters = None
     n_folds: int = Field(ge=2, description="Cross-validation folds, the same for all models.")
     models: list[ComparedModelRead] = Field(
         description="The specifications, the best first, those without a density next, those that "

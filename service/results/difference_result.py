@@ -6,7 +6,7 @@ from pydantic import Field
 
 from service.results.bootstrap_result import HeldChoicesRead
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import ResultModel, VersionsRead
+from service.results.schemas import NumClusters, ResultModel, VersionsRead
 
 
 class DifferenceNetworkRead(ResultModel):
@@ -15,6 +15,7 @@ class DifferenceNetworkRead(ResultModel):
     label: str = Field(description="Its data set's name, or its group, such as `sex = 0`.")
     job_id: str = Field(description="The estimation; for groups the one of all rows.")
     n_rows: int = Field(ge=0, description="Rows it is fitted to.")
+    n_clusters: NumClusters = None
 
 
 class DifferenceEdgeRead(ResultModel):

@@ -3,7 +3,7 @@
 No field has a default and no number is NaN or infinite: what is undefined is null.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -195,6 +195,15 @@ class ResultWarning(ResultModel):
     columns: list[str] = Field(description="Variables concerned; may be empty.")
 
 
+NumClusters = Annotated[
+    Annotated[int, Field(ge=1)] | None,
+    Field(
+        description="Clusters of rows, which may depend on each other within one; null where rows "
+        "count as independent."
+    ),
+]
+
+
 class CountsRead(ResultModel):
     """How much data there was."""
 
@@ -203,6 +212,7 @@ class CountsRead(ResultModel):
         ge=0, description="Rows with nothing observed: left out of the fit, still imputed."
     )
     n_fitted_rows: int = Field(ge=0, description="Rows that the fit used.")
+    n_clusters: NumClusters = None
     n_variables: int = Field(ge=2, description="Variables used.")
     n_missing: int = Field(ge=0, description="Missing cells, those treated as missing included.")
     n_censored: int = Field(ge=0, description="Censored or unknown cells treated as missing.")

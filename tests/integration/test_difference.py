@@ -211,3 +211,26 @@ def test_a_column_of_three_values_ends_the_job_before_any_fit(
     assert (job["state"], job["error"]["code"]) == ("failed", "incompatible-model")
     assert "third has 3 different values (0, 1, 2)" in job["error"]["detail"]
     assert job["parts"] is None
+
+
+def test_clusters_of_an_estimation_are_those_of_its_groups(
+    api: Any, small_table: np.ndarray
+) -> None:
+    rows = np.arange(len(small_table)) // 2
+    frame = pd.DataFrame(small_table[rows], columns=NAMES)
+    patient, group = np.array([f"patient {row}" for row in rows]), rows % 2
+    told = frame.assign(patient=patient, group=group, visit=np.arange(len(rows)) % 2)
+    params = {"name": "visits.csv", "labels": "patient"}
+    content = told.to_csv(index=False).encode()
+    answer = api.http.post("/v1/datasets", content=content, params=params)
+    dataset = answer.raise_for_status().json()["id"]
+    job = estimate(api, dataset, variables=NAMES, cluster="patient")
+    assert api.wait(job, *FINAL)["state"] == "succeeded"
+    assert api.result(job)["counts"]["n_clusters"] == len(np.unique(rows))
+    result = api.result(finished(api, job_id=job, by="group", n_permutations=0)["id"])
+    model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(frame, clusters=patient)
+    found = group_difference(model, frame, group, 0, random_state=3, clusters=patient)
+    assert_same(result, found, NAMES)
+    split = finished(api, job_id=job, by="visit")
+    assert split["state"] == "failed"
+    assert "have rows in both groups" in split["error"]["detail"]

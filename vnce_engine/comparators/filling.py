@@ -33,8 +33,7 @@ def fill(
     """
     if imputation is Imputation.DROP:
         return complete_rows(observations)
-    has_any = observations.observed.any(dim=1)
-    observations = Observations(observations.values[has_any], observations.observed[has_any])
+    observations = observations.of_rows(observations.observed.any(dim=1))
     values, observed = observations.values, observations.observed
     match imputation:
         case Imputation.MEAN:
@@ -46,7 +45,11 @@ def fill(
             filling = noise.sample(open_uniforms((values.shape[0], values.shape[1]), generator))
         case _:
             assert_never(imputation)
-    return Observations(torch.where(observed, values, filling), torch.ones_like(observed))
+    return replace(
+        observations,
+        values=torch.where(observed, values, filling),
+        observed=torch.ones_like(observed),
+    )
 
 
 def complete_rows(observations: Observations) -> Observations:
@@ -55,8 +58,7 @@ def complete_rows(observations: Observations) -> Observations:
     Raises `ValueError` if they are fewer than `MIN_ROWS`, or leave a column without two different
     values.
     """
-    complete = observations.observed.all(dim=1)
-    kept = Observations(observations.values[complete], observations.observed[complete])
+    kept = observations.of_rows(observations.observed.all(dim=1))
     if kept.num_rows < MIN_ROWS:
         raise ValueError(
             f"`imputation='drop'` needs at least {MIN_ROWS} complete rows, got "
@@ -105,6 +107,7 @@ def fit_filled(
         num_rows=observations.num_rows,
         num_empty_rows=num_empty_rows,
         num_missing=num_missing,
+        num_clusters=observations.num_clusters,
     )
     result = replace(result, diagnostics=diagnostics)
     if imputation is not Imputation.DROP:  # what is left out is not filled

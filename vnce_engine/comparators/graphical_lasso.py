@@ -23,6 +23,7 @@ from vnce_engine.comparators.gaussian_em import (
     observed_log_likelihoods,
 )
 from vnce_engine.comparators.standardised import NUM_FOLDS, StandardisedTable
+from vnce_engine.data.clusters import error_of_mean
 from vnce_engine.inference.result import PenaltyStep
 from vnce_engine.penalties.penalty import PenaltyKind
 from vnce_engine.runtime.progress import FitCancelledError, Progress
@@ -225,9 +226,10 @@ def choose_by_cross_validation(
     scores = np.mean(held_out, axis=1)
     best = _best(scores.tolist(), is_candidate)
     with np.errstate(invalid="ignore"):  # where no fold has a K
-        errors = (held_out[best] - np.array(held_out)).std(axis=1, ddof=1)
+        behind = [torch.from_numpy(held_out[best] - rows) for rows in held_out]
+    errors = [error_of_mean(rows, table.clusters) for rows in behind]
     criteria = (scores + table.log_jacobian().mean()).tolist()
-    steps = _path(fits, criteria, (errors / math.sqrt(len(table.X))).tolist(), best)
+    steps = _path(fits, criteria, errors, best)
     return LassoChoice(fits[best], steps, any(is_candidate))
 
 

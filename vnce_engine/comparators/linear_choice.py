@@ -25,6 +25,7 @@ from vnce_engine.comparators.chains import CompletedTable
 from vnce_engine.comparators.exponential import Parameters
 from vnce_engine.comparators.maximise import CompleteSample, maximise
 from vnce_engine.comparators.result import ScaledTable
+from vnce_engine.data.clusters import deal, renumbered
 from vnce_engine.inference.result import LinearEvidence
 from vnce_engine.penalties.boundedness import least_rows
 from vnce_engine.penalties.penalty import Penalty, PenaltyKind, weakest_safe_strength
@@ -65,6 +66,8 @@ class Trial:
     """Returns complete rows (d, n) under the objective."""
     penalty: Callable[[bool], Penalty]
     """Returns the penalty with h or without."""
+    clusters: Tensor | None
+    """int64 (n,): the cluster of each row; None where rows are independent."""
 
 
 def is_too_far(X: FloatArray) -> NDArray[np.bool_]:
@@ -94,15 +97,18 @@ def choose_linear(
     X = trial.X
     if is_too_far(X).any():
         return True, None
-    order = rng.permutation(len(X))[:_MOST_ROWS]
+    training, others = _halves(trial, rng.permutation(len(X))[:_MOST_ROWS], rng)
     seed = int(rng.integers(2**63))
     values = []
     for position, has_linear in enumerate((False, True)):
         progress.enter_part(position / 2, (position + 1) / 2)
         # The same uniforms for both.
-        judged = _Judged(trial, order, np.random.default_rng(seed), has_linear=has_linear)
+        judged = _Judged(
+            trial, training, others, np.random.default_rng(seed), has_linear=has_linear
+        )
         values.append(progress.checkpoint.once(partial(judged.held_out_values, progress)))
-    gain, error = winsorised_mean(values[1] - values[0])
+    clusters = None if trial.clusters is None else renumbered(trial.clusters[others])
+    gain, error = winsorised_mean(values[1] - values[0], clusters)
     rule = (
         f"free if the gain, its outer {WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_STANDARD_ERRORS:g} standard errors"
@@ -110,14 +116,33 @@ def choose_linear(
     return gain > _STANDARD_ERRORS * error, LinearEvidence(gain, error, rule)
 
 
+def _halves(
+    trial: Trial, order: NDArray[np.intp], rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows that are fitted, and those that judge, no cluster among both."""
+    if trial.clusters is None:
+        half = len(order) // 2
+        return order[:half], order[half:]
+    own = renumbered(trial.clusters[order]).numpy()
+    training, others = deal(len(order), own, 2, rng)
+    return order[training], order[others]
+
+
 class _Judged:
-    """A model fitted to the first half of some rows, in this order, and judged on the others."""
+    """A model fitted to some rows, and judged on others."""
 
     def __init__(
-        self, trial: Trial, order: NDArray[np.intp], rng: np.random.Generator, *, has_linear: bool
+        self,
+        trial: Trial,
+        training: NDArray[np.intp],
+        others: NDArray[np.intp],
+        rng: np.random.Generator,
+        *,
+        has_linear: bool,
     ) -> None:
         self._sample = trial.sample
-        self._num_training = len(order) // 2
+        self._num_training = len(training)
+        order = np.concatenate([training, others])
         self._observed = torch.from_numpy(~np.isnan(trial.X[order].T))
         rows = trial.filled[order]
         self._data = CompletedTable(rows, rng)

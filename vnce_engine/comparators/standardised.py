@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vnce_engine.contrastive.gaussian_problem import standardised_columns
+from vnce_engine.data.clusters import deal
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.quadratic import QuadraticModel
 
@@ -28,20 +29,24 @@ class StandardisedTable:
     """(d,): of each column's observed cells, in the units of the table."""
     scale: Tensor
     """(d,): their standard deviation."""
+    clusters: Tensor | None
+    """int64 (n,): the cluster of each row; None where rows are independent."""
 
     @classmethod
     def of(cls, observations: Observations) -> "StandardisedTable":
         """Standardise the columns, whose observed values are not all equal."""
         scaled, mean, scale = standardised_columns(observations)
-        return cls(scaled.to_array(), mean, scale)
+        return cls(scaled.to_array(), mean, scale, scaled.shared_clusters)
 
     def folds(self, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-        """Return the rows dealt to three folds."""
-        return np.array_split(rng.permutation(len(self.X)), NUM_FOLDS)
+        """Return the rows dealt to three folds, those of a cluster to the same one."""
+        clusters = None if self.clusters is None else self.clusters.numpy()
+        return deal(len(self.X), clusters, NUM_FOLDS, rng)
 
     def without(self, fold: NDArray[np.intp]) -> "StandardisedTable":
         """Return all other rows; raise `ValueError` if one of their columns is never observed."""
-        training = replace(self, X=np.delete(self.X, fold, axis=0))
+        # Nobody asks again which rows of a fold's fit are dependent.
+        training = replace(self, X=np.delete(self.X, fold, axis=0), clusters=None)
         if np.isnan(training.X).all(axis=0).any():
             raise ValueError(
                 "`penalty='cv'` needs every column observed in each two thirds of the rows"

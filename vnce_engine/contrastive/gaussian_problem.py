@@ -97,13 +97,12 @@ class GaussianProblem(PreparedTable[GaussianSample]):
             return self
         drawn = torch.randperm(self.num_rows, generator=self.generator)[:num_rows]
         rows = drawn.sort().values.to(self.scale.device)
-        whole = self.observations
         patterns, pattern = torch.unique(
             self.patterns[self.pattern[rows]], dim=0, return_inverse=True
         )
         part = replace(
             self,
-            observations=Observations(whole.values[rows], whole.observed[rows]),
+            observations=self.observations.of_rows(rows),
             pattern=pattern,
             patterns=patterns,
         )
@@ -174,11 +173,11 @@ def _sample(
 
 def standardised_columns(observations: Observations) -> tuple[Observations, Tensor, Tensor]:
     """Return the rows with something observed, columns standardised; mean, scale (d,)."""
-    kept = observations.observed.any(dim=1)
-    values, observed = observations.values[kept], observations.observed[kept]
-    mean, variance = Observations(values, observed).moments()
+    kept = observations.of_rows(observations.observed.any(dim=1))
+    mean, variance = kept.moments()
     scale = variance.sqrt()
-    return Observations(torch.where(observed, values - mean, 0.0) / scale, observed), mean, scale
+    values = torch.where(kept.observed, kept.values - mean, 0.0) / scale
+    return replace(kept, values=values), mean, scale
 
 
 def _independent(scale: Tensor) -> QuadraticModel:

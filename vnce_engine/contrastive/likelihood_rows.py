@@ -79,12 +79,9 @@ class LikelihoodRows:
 
         Raises `SamplingWarning` where rows cannot be drawn, as chains do not mix.
         """
-        sums = []
         for block in self._sample.data:
             complete(block, augmented)
-            sums.append(block.sum_of_statistics())
-        self._data_mean = torch.stack(sums).sum(dim=0) / self.num_rows
-        size = len(self._data_mean)
+        size = len(augmented) * (len(augmented) + 1) // 2
         for_covariance = max(_LEAST_ROWS, min(_ROWS_A_PARAMETER * size, _MOST_FOR_PARAMETERS))
         num_drawn = max(for_covariance, min(_ROWS_A_DATA_ROW * self.num_rows, _MOST_FOR_DATA_ROWS))
         masks = self._observations.observed[self._lenders(num_drawn).to(augmented.device)]
@@ -108,16 +105,12 @@ class LikelihoodRows:
         return self._information * self.num_rows
 
     def scores(self, augmented: Tensor, is_kept: Tensor) -> Tensor:
-        """Return each kept row's score (r, p), `is_kept` by row of the table, in its order.
-
-        Those of all rows vary about their mean by what chance in the drawn rows adds, too.
-        """
+        """Return each kept row's score (r, p), `is_kept` by row of the table, in its order."""
         position = is_kept.cumsum(dim=0) - 1
-        total = augmented.new_empty(int(is_kept.sum()), len(self._data_mean))
+        total = augmented.new_empty(int(is_kept.sum()), len(self._model_mean))
         for block in self._sample.data_part(is_kept).data:
             total[position[block.owner.long()]] = block.mean_statistics().mT
-        deviation = (total - self._data_mean) * math.sqrt(1 + self.chance)
-        return deviation + (self._data_mean - self._model_mean)
+        return total - self._model_mean
 
     def _rows_of_model(self, augmented: Tensor) -> Iterator[FloatArray]:
         seed = int(torch.randint(2**31 - 1, (1,), generator=self._generator))

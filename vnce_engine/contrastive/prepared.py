@@ -175,6 +175,16 @@ class PreparedTable(ABC, Generic[RowSampleT]):
         """The number of columns, d."""
         return self.observations.num_columns
 
+    @property
+    def clusters(self) -> Tensor | None:
+        """Return int64 (n,), the cluster of each row; None where each row is independent."""
+        return self.observations.shared_clusters
+
+    @property
+    def num_independent(self) -> int:
+        """The number of clusters, or of rows where these are independent."""
+        return self.num_rows if self.clusters is None else int(self.clusters.max()) + 1
+
     def penalty(
         self,
         strength: float | None,

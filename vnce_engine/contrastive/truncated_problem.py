@@ -110,8 +110,7 @@ class Problem(PreparedTable[ContrastiveSample]):
             return self
         drawn = torch.randperm(self.num_rows, generator=self.generator)[:num_rows]
         rows = drawn.sort().values.to(self.scale.device)
-        whole = self.observations
-        part = Observations(whole.values[rows], whole.observed[rows])
+        part = self.observations.of_rows(rows)
         rows = torch.arange(num_rows, device=self.scale.device)
         return replace(self, observations=part, sample=self._sample_of(part, rows))
 
@@ -164,12 +163,11 @@ def _sample(
 
 def scaled_columns(observations: Observations) -> tuple[Observations, Tensor]:
     """Return the rows with something observed, columns at mean square 1, and the scale (d,)."""
-    has_any = observations.observed.any(dim=1)
-    values, observed = observations.values[has_any], observations.observed[has_any]
+    kept = observations.of_rows(observations.observed.any(dim=1))
     # The root of an integer would be a number of single precision.
-    counts = Observations(values, observed).counts().to(values.dtype)
-    scale = torch.linalg.vector_norm(values, dim=0) / counts.sqrt()
-    return Observations(values.div_(scale), observed), scale
+    counts = kept.counts().to(kept.values.dtype)
+    scale = torch.linalg.vector_norm(kept.values, dim=0) / counts.sqrt()
+    return replace(kept, values=kept.values.div_(scale)), scale
 
 
 def inverse_k0(scaled: Observations, *, has_linear: bool) -> Tensor:

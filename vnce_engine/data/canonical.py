@@ -3,7 +3,7 @@
 Draws and folds go by position. Fitted in this order, a table has the same estimate however its rows
 and columns are shuffled, and whatever the units and origins of its columns, but for their sign.
 Columns are sorted by the shape of what they hold and by what stands beside it, rows by a weighted
-sum of their cells.
+sum of their cells, and where they are equal by what is in their cluster.
 """
 
 import torch
@@ -35,4 +35,13 @@ def canonical_order(observations: Observations) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     weights = 0.5 + torch.rand(len(columns), generator=generator, dtype=cells.dtype)
     sums = (cells[:, columns] * weights.to(cells.device)).sum(dim=1)
-    return torch.argsort(sums, stable=True), columns
+    order = torch.argsort(sums, stable=True)
+    if observations.clusters is not None:
+        # Of sorted numbers, too; and of their sines, as sums of few levels are often alike.
+        own = observations.clusters[order]
+        totals = sums.new_zeros(int(own.max()) + 1).index_add(0, own, sums[order].sin())
+        # Clusters that are equal have one order in all their rows.
+        place = torch.argsort(torch.argsort(totals, stable=True))
+        by_cluster = torch.argsort(place[observations.clusters], stable=True)
+        order = by_cluster[torch.argsort(sums[by_cluster], stable=True)]
+    return order, columns

@@ -62,7 +62,12 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> ArrayLike:  # Any: a table of s
 
 def known_rows(table: FloatArray) -> FloatArray:
     """Return the rows of a table (n, d) with something observed."""
-    return table[~np.isnan(table).all(axis=1)]
+    return table[is_known(table)]
+
+
+def is_known(table: FloatArray) -> NDArray[np.bool_]:
+    """Return bool (n,): the rows of a table (n, d) with something observed."""
+    return np.asarray(~np.isnan(table).all(axis=1))
 
 
 def _is_frame(X: object) -> bool:

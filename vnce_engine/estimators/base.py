@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from vnce_engine.data.clusters import Codes, cluster_codes, refuse_few_clusters
 from vnce_engine.data.column_warnings import column_warnings
 from vnce_engine.data.columns import (
     refuse_rare_columns,
@@ -33,7 +34,7 @@ from vnce_engine.estimators.seeds import RandomState, seed_of
 from vnce_engine.estimators.table_methods import TableMethods
 from vnce_engine.inference.advice import Advice, strong_dependence
 from vnce_engine.inference.centrality import Centrality
-from vnce_engine.inference.diagnostics import uncounted_pairs_warnings
+from vnce_engine.inference.diagnostics import cluster_warnings, uncounted_pairs_warnings
 from vnce_engine.inference.edges import ranked_edges
 from vnce_engine.inference.mean_field import ceiling
 from vnce_engine.inference.metrics import partial_correlation, scaled_interaction
@@ -67,18 +68,21 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
         *,
         on_step: OnStep | None = None,
         checkpoint: Checkpoint | None = None,
+        clusters: ArrayLike | None = None,
     ) -> Self:
         """Fit to X (n, d), an array or data frame of numbers, NaN where missing.
 
-        Truncated Gaussians are of non-negative numbers. `y` is ignored. `on_step` is called with a
-        `FitStep` after every step, or every few hundred milliseconds of work; returning True
-        cancels, and `status_` says so. A step's `checkpoint` holds what has been done: store
-        `step.checkpoint.dump()`, and come back with `checkpoint=Checkpoint.load(stored)`, of
-        `vnce_engine.runtime.checkpoint`. The same table, parameters and int for `random_state` then
-        go on from the last estimate, to the same end within `tol`, and within what other draws
-        would change where chains are drawn.
+        Truncated Gaussians are of non-negative numbers. `y` is ignored. `clusters` (n,) has a label
+        of each row, number or text: rows with the same label, as of one patient or one plate, may
+        depend on each other, rows with different ones do not. None: no two rows do. `on_step` is
+        called with a `FitStep` after every step, or every few hundred milliseconds of work;
+        returning True cancels, and `status_` says so. A step's `checkpoint` holds what has been
+        done: store `step.checkpoint.dump()`, and come back with
+        `checkpoint=Checkpoint.load(stored)`, of `vnce_engine.runtime.checkpoint`. The same table,
+        parameters and int for `random_state` then go on from the last estimate, to the same end
+        within `tol`, and within what other draws would change where chains are drawn.
 
-        Raises `ValueError` naming the parameter or the columns that do not fit.
+        Raises `ValueError` naming the parameter, the columns or the label that do not fit.
         """
         for name in ("min_observed", "max_iter"):
             if getattr(self, name) is not None:
@@ -88,18 +92,21 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
         table = self._read(X, reset=True)
         names = self._column_names()
         self._refuse_columns(table, names)
+        codes = None if clusters is None else cluster_codes(clusters, len(table))
         seed = seed_of(self.random_state)
-        choice = self._choose_transforms(table, names, seed, on_step, checkpoint)
+        choice = self._choose_transforms(table, codes, names, seed, on_step, checkpoint)
         self.transform_evidence_ = list(choice.evidence)
         transform = TableTransform.fit(choice.columns, table, may_be_negative=self._may_be_negative)
         transformed = transform.forward(table)
         self._refuse_columns(transformed, names)
-        observations = Observations.from_array(transformed)
+        observations = Observations.from_array(transformed, codes)
         num_rows = int(observations.observed.any(dim=1).sum())
         if num_rows < MIN_ROWS:
             raise ValueError(
                 f"X must have at least {MIN_ROWS} rows with an observed value, got {num_rows}"
             )
+        if observations.num_clusters is not None:
+            refuse_few_clusters(observations.num_clusters)
         refuse_rare_columns(transformed, names, type(self).__name__, self.min_observed)
         warnings = column_warnings(
             transformed,
@@ -195,6 +202,7 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
     def _choose_transforms(
         self,
         table: FloatArray,
+        clusters: Codes | None,
         names: list[str],
         seed: int,
         on_step: OnStep | None,
@@ -211,6 +219,7 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
             self._judge,
             may_be_negative=self._may_be_negative,
             seed=seed,
+            clusters=clusters,
         )
         return chosen_transforms(choose, len(names), on_step, checkpoint)
 
@@ -272,6 +281,7 @@ class NetworkEstimator(TableMethods, OneToOneFeatureMixin, BaseEstimator):
         found = [
             *result.warnings,
             *uncounted_pairs_warnings(result.stability, self._column_names()),
+            *cluster_warnings(result),
             *warnings,
         ]
         advice = self._advice(result, observations, found)

@@ -129,7 +129,9 @@ class ComparatorEstimator(NetworkEstimator):
         if not self.penalty and len(X) < least_rows(X.shape[1], has_mean=True):
             return False, None
         progress.enter("linear term", 0.0, _LINEAR_SHARE)
-        trial = Trial(X, self._filled(X), self._judged, partial(self._penalty, scaled))
+        trial = Trial(
+            X, self._filled(X), self._judged, partial(self._penalty, scaled), scaled.shared_clusters
+        )
         chosen = choose_linear(trial, rng, progress)
         progress.enter("fit", _LINEAR_SHARE, 1.0)
         return chosen

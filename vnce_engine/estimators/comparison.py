@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from vnce_engine.data.clusters import cluster_codes
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.held_out_density import HeldOutDensity, held_out_density
 from vnce_engine.estimators.seeds import RandomState, seed_of
@@ -67,12 +68,13 @@ def compare(
     n_folds: int = 5,
     random_state: RandomState = 0,
     on_step: OnStep | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Comparison:
     """Return how estimators, unfitted and by names of one's own, describe X (n, d).
 
-    `random_state` deals the rows to folds. `on_step` is called as by `fit`; returning True raises
-    `FitCancelledError`. Where a fit without some fold is refused or has no density, the model has
-    none, and `held_out.reason` says why.
+    `random_state` deals the rows to folds; `clusters` (n,), as of `fit`, stay in one. `on_step` is
+    called as by `fit`; returning True raises `FitCancelledError`. Where a fit without some fold is
+    refused or has no density, the model has none, and `held_out.reason` says why.
 
     Raises `ValueError` unless there are two estimators and 2 to 100 folds, and what `fit` to all of
     X raises.
@@ -86,11 +88,16 @@ def compare(
     for position, (name, estimator) in enumerate(estimators.items()):
         report = within(on_step, position, len(estimators), name)
         fitted = whole[name] = clone(estimator)
-        fitted.fit(X, on_step=within(report, 0, n_folds + 1, name))
+        fitted.fit(X, on_step=within(report, 0, n_folds + 1, name), clusters=clusters)
         if fitted.status_ is FitStatus.CANCELLED:
             raise FitCancelledError
-        held_out[name] = held_out_density(estimator, X, fitted.read(X), n_folds, seed, report)
-    ranked = standings({name: density.log_densities for name, density in held_out.items()})
+        table = fitted.read(X)
+        codes = None if clusters is None else cluster_codes(clusters, len(table))
+        held_out[name] = held_out_density(
+            estimator, X, table, n_folds, seed, report, clusters=codes
+        )
+    of_rows = next(iter(held_out.values())).clusters
+    ranked = standings({name: one.log_densities for name, one in held_out.items()}, of_rows)
     pairs = _pairs(whole)
     return Comparison(
         [

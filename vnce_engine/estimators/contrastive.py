@@ -106,9 +106,11 @@ class ContrastiveEstimator(NetworkEstimator):
         if result.uncertainty is None:
             return
         rule = DiscoveryRule(self.fdr, FdrMethod(self.fdr_method), self.edge_threshold)
-        tests = EdgeTests.of(result.uncertainty, observations.num_pairwise().numpy(), rule)
+        tests = EdgeTests.of(
+            result.uncertainty, observations.num_pairwise_independent().numpy(), rule
+        )
         self.edges_ = [tests.judge(edge) for edge in self.edges_]
-        self.centrality_ = centralities(result.uncertainty, self.edges_)
+        self.centrality_ = centralities(result.uncertainty, self.edges_, observations.num_clusters)
         if result.selection not in (Selection.EBIC, Selection.STABILITY):
             self.edge_rule_ = EdgeRule.FALSE_DISCOVERY_RATE
             self.edges_ = [

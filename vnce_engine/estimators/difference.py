@@ -15,11 +15,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vnce_engine.data.clusters import Codes, is_missing, own_clusters, rows_of
 from vnce_engine.data.columns import refuse_rare_columns, refuse_unusable_columns
 from vnce_engine.data.observations import MIN_ROWS, Observations
-from vnce_engine.data.tables import known_rows
+from vnce_engine.data.tables import is_known, known_rows
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.estimators.refits import refusal_of_fit
+from vnce_engine.estimators.refits import codes_as_fitted, refusal_of_fit
 from vnce_engine.estimators.seeds import RandomState, numbered_generator, seed_of
 from vnce_engine.inference.differences import Difference, NetworkPair, compare_pairs, of_pairs
 from vnce_engine.inference.resamples import Failure
@@ -39,13 +40,15 @@ def difference(
     n_permutations: int = 0,
     random_state: RandomState = 0,
     on_step: OnStep | None = None,
+    clusters: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
 ) -> Difference:
     """Return how the networks of two estimators differ, each fitted to a table of its own.
 
-    The tables have no row in common, and the same columns; where these have names, in any order.
-    With `n_permutations`, up to 2,000, and the `tables` (n, d) and (n', d) of the fits, networks
-    are compared as a whole, too. `on_step` is called as by `fit`; returning True raises
-    `FitCancelledError`.
+    The tables have no row in common, and no cluster; they have the same columns, where these have
+    names in any order. With `n_permutations`, up to 2,000, and the `tables` (n, d) and (n', d) of
+    the fits, networks are compared as a whole, too; with the `clusters` (n,) and (n',) of the fits,
+    if they had any, of which whole ones are permuted. `on_step` is called as by `fit`; returning
+    True raises `FitCancelledError`.
 
     Raises `ValueError` that says what differs, where models, linear terms, transforms or columns
     do; where a network has no standard errors; and with permutations where a graph was chosen by
@@ -62,10 +65,16 @@ def difference(
     if n_permutations:
         if tables is None:
             raise ValueError("`n_permutations` needs `tables`, the two that were fitted")
-        rows = known_rows(first.read(tables[0])), known_rows(second.read(tables[1])[:, order])
+        read = first.read(tables[0]), second.read(tables[1])[:, order]
+        labels = (
+            codes_as_fitted(first, clusters[0], len(read[0])),
+            codes_as_fitted(second, clusters[1], len(read[1])),
+        )
         fits = held(first, first.column_transform_), held(second, first.column_transform_)
         numbers = range(1, n_permutations + 1)
-        permuted = fit_permutations(fits, rows, numbers, seed_of(random_state), on_step)
+        permuted = fit_permutations(
+            fits, read, numbers, seed_of(random_state), on_step, clusters=labels
+        )
     return compare_pairs(observed, permuted, width, n_permutations)
 
 
@@ -76,30 +85,36 @@ def group_difference(
     n_permutations: int = 199,
     random_state: RandomState = 0,
     on_step: OnStep | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Difference:
     """Return how networks of two groups of the rows of X (n, d) differ, `estimator` fitted to X.
 
-    `groups` (n,) has one of two labels, numbers or texts, for each row, and None or NaN for rows
-    of neither; the first group is that of the lesser. No column of X may be made of them.
-    `on_step` is called as by `fit`; returning True raises `FitCancelledError`.
+    `groups` (n,) has one of two labels, numbers or texts, for each row, and None or NaN for rows of
+    neither; the first group is that of the lesser. No column of X may be made of them. With the
+    `clusters` (n,) of the fit whole ones are permuted, each of them in one group. `on_step` is
+    called as by `fit`; returning True raises `FitCancelledError`.
 
-    Raises `ValueError` for another number of labels, a group that has too few rows or a column
-    that is useless there, a group's network without standard errors, a graph that was chosen by
-    half-samples, and unless there are 0 to 2,000 permutations; `NotFittedError` for an estimator
-    that is not fitted.
+    Raises `ValueError` for another number of labels, a cluster with rows in both groups, a group
+    that has too few rows or a column that is useless there, a group's network without standard
+    errors, a graph that was chosen by half-samples, and unless there are 0 to 2,000 permutations;
+    `NotFittedError` for an estimator that is not fitted.
     """
     check_is_fitted(estimator)
     check_count("n_permutations", n_permutations, least=0, most=MOST_PERMUTATIONS)
     table = estimator.read(X)
-    first, second = (table[rows] for rows in _groups(groups, len(table)))
-    tables = known_rows(first), known_rows(second)
+    codes = codes_as_fitted(estimator, clusters, len(table))
+    first, second = _groups(groups, len(table))
+    if codes is not None:
+        refuse_shared_clusters(codes[first], codes[second])
+    tables = table[first], table[second]
+    labels = (None, None) if codes is None else (codes[first], codes[second])
     names = estimator.get_feature_names_out()
     for rows in tables:
-        refuse_small_group(estimator, rows, names)
+        refuse_small_group(estimator, known_rows(rows), names)
     fit = held(estimator, estimator.column_transform_)
     numbers = range(n_permutations + 1)
     observed, *permuted = fit_permutations(
-        (fit, fit), tables, numbers, seed_of(random_state), on_step
+        (fit, fit), tables, numbers, seed_of(random_state), on_step, clusters=labels
     )
     if isinstance(observed, Failure):
         raise ValueError(f"the groups' networks cannot be compared: {observed.cause}")
@@ -122,29 +137,38 @@ def fit_permutations(
     seed: int,
     on_step: OnStep | None = None,
     checkpoint: Checkpoint | None = None,
+    clusters: tuple[Codes | None, Codes | None] = (None, None),
 ) -> list[NetworkPair | Failure]:
     """Fit each of two unfitted estimators to a table, their rows permuted among the two.
 
-    A number stands for one permutation in any company, and 0 for rows left where they are. The
-    `tables` (n, d) and (n', d) have the same columns, and something observed in every row. A pair
-    of fits has the same random draws, so that of equal tables the networks are equal. With the
-    checkpoint of an interrupted run of the same it goes on from there.
+    Rows with something observed; or whole `clusters` (n,) and (n',), as many to either table as it
+    has. A number stands for one permutation in any company, and 0 for rows left where they are. The
+    `tables` (n, d) and (n', d) have the same columns. A pair of fits has the same random draws, so
+    that of equal tables the networks are equal. With the checkpoint of an interrupted run of the
+    same it goes on from there.
     """
-    pooled = np.vstack(tables)
+    sides = [_known(*side) for side in zip(tables, clusters, strict=True)]
+    pooled = np.vstack([rows for rows, _ in sides])
+    sizes = [int(codes.max()) + 1 for _, codes in sides]
+    codes = np.concatenate([sides[0][1], sizes[0] + sides[1][1]])
+    has_clusters = any(given is not None for given in clusters)
+    labels = codes if has_clusters else None
     checkpoint = checkpoint or Checkpoint()
     # Seeds are set below, by fits that an interrupted run may have used.
     made_of = [(type(fit).__name__, fit.get_params() | {"random_state": None}) for fit in fits]
-    name = Observations.from_array(pooled).name_of_fit((made_of, len(tables[0]), numbers), seed)
-    checkpoint.begin_fit(name)
+    observations = Observations.from_array(pooled, labels)
+    checkpoint.begin_fit(observations.name_of_fit((made_of, len(sides[0][0]), numbers), seed))
 
     def fit_side(position: int, number: int, side: int) -> Tensor | str:
         rng = numbered_generator(seed, number)
         fit = fits[side].set_params(random_state=int(rng.integers(2**63 - 1)))
-        rows = rng.permutation(len(pooled)) if number else np.arange(len(pooled))
-        of_side = np.split(pooled[rows], [len(tables[0])])[side]
+        order = rng.permutation(sum(sizes)) if number else np.arange(sum(sizes))
+        rows, own = rows_of(codes, np.split(order, [sizes[0]])[side])
         stage = f"permutation {number}" if number else "groups"
         report = within(on_step, 2 * position + side, 2 * len(numbers), stage)
-        refusal = refusal_of_fit(fit, of_side, report, checkpoint)
+        refusal = refusal_of_fit(
+            fit, pooled[rows], report, checkpoint, own if has_clusters else None
+        )
         if refusal is not None:
             return f"refused: {refusal}"
         if fit.no_uncertainty_ is not None:
@@ -160,6 +184,23 @@ def fit_permutations(
         return NetworkPair(*torch.stack([first, second], dim=1).numpy())
 
     return [outcome(position, number) for position, number in enumerate(numbers)]
+
+
+def _known(table: FloatArray, clusters: Codes | None) -> tuple[FloatArray, Codes]:
+    """Return the rows of a table with something observed, and the codes of their clusters."""
+    known = is_known(table)
+    if clusters is None:
+        return table[known], own_clusters(int(known.sum()))
+    return table[known], np.unique(clusters[known], return_inverse=True)[1]
+
+
+def refuse_shared_clusters(first: Codes, second: Codes) -> None:
+    """Raise `ValueError` where clusters have rows in both groups, whose codes these are."""
+    if shared := len(np.intersect1d(first, second)):
+        raise ValueError(
+            f"{shared} of the clusters have rows in both groups: their networks are compared as "
+            "those of independent rows, so that a cluster may be in one group alone"
+        )
 
 
 def refuse_small_group(estimator: NetworkEstimator, rows: FloatArray, names: Sequence[str]) -> None:
@@ -247,7 +288,7 @@ def _groups(groups: ArrayLike, num_rows: int) -> tuple[NDArray[np.intp], NDArray
         raise ValueError(
             f"`groups` must have a label for each of {num_rows} rows, got {given.shape}"
         )
-    known = np.array([label is not None and label == label for label in given])
+    known = np.array([not is_missing(label) for label in given])
     labels = np.array(given[known].tolist())
     found = np.unique(labels)
     if len(found) != 2:

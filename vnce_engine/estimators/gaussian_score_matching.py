@@ -193,7 +193,7 @@ class GaussianScoreMatching(GaussianComparator):
             held_out.append(scores)
             if has_fallen([float(values.mean()) for values in held_out], _FALLS):
                 break
-        return _path(held_out, table.X.shape[1])
+        return _path(held_out, table)
 
 
 def _start(table: StandardisedTable) -> tuple[Tensor, Tensor]:
@@ -202,11 +202,12 @@ def _start(table: StandardisedTable) -> tuple[Tensor, Tensor]:
     return em.mean, em.spread.precision
 
 
-def _path(held_out: list[FloatArray], num_columns: int) -> tuple[PenaltyStep, ...]:
+def _path(held_out: list[FloatArray], table: StandardisedTable) -> tuple[PenaltyStep, ...]:
     """Return the strengths with the mean scores of held-out rows (n,), and the chosen one."""
+    num_columns = table.X.shape[1]
     means = [float(values.mean()) for values in held_out]
     best = held_out[int(np.argmax(means))]
-    errors = [mean_and_error(torch.from_numpy(best - v))[1] for v in held_out]
+    errors = [mean_and_error(torch.from_numpy(best - v), table.clusters)[1] for v in held_out]
     good_enough = [
         max(means) - mean <= _STANDARD_ERRORS * error
         for mean, error in zip(means, errors, strict=True)

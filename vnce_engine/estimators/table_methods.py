@@ -11,6 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from vnce_engine.data.clusters import cluster_codes
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.table_transform import TableTransform
 from vnce_engine.distributions.definiteness import is_positive_definite
@@ -96,9 +97,12 @@ class TableMethods(TransformerMixin, ABC):
         """Return how the model's missing cells are drawn."""
         return draw_truncated
 
-    def predictability(self, X: ArrayLike) -> list[Interval | None]:
+    def predictability(
+        self, X: ArrayLike, clusters: ArrayLike | None = None
+    ) -> list[Interval | None]:
         """Return R² of each column of X given all the others, with its 95 % interval.
 
+        `clusters` (n,) has a label of each row, as of `fit`, where rows are dependent.
         The share of a column's variance, on the transformed scale, that the fitted model explains
         from all others, in the rows where it is observed; what is missing beside it is drawn. In
         the rows of the fit it is too high by about (1 - R²) d / n, in new ones it is not. None
@@ -106,6 +110,7 @@ class TableMethods(TransformerMixin, ABC):
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
+        codes = None if clusters is None else cluster_codes(clusters, len(table))
         if not self._result.diagnostics.is_positive_definite:
             return [None] * table.shape[1]
         model, transform = self._result.model, self._transform
@@ -121,7 +126,7 @@ class TableMethods(TransformerMixin, ABC):
             ).numpy()
             for each in completed
         ]
-        return shares_explained(transform.forward(table), np.mean(errors, axis=0))
+        return shares_explained(transform.forward(table), np.mean(errors, axis=0), codes)
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Return what `impute` does: in a pipeline the estimator fills its table's missing cells.

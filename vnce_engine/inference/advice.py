@@ -271,6 +271,10 @@ class Advice:
     def _on_found_linear(self, _: FitWarning) -> str:
         return 'Set `linear="free"` for a linear term in all estimates.'
 
+    def _on_independence(self, _: FitWarning) -> str:
+        rule = '`selection="held-out"`' if "selection" in self.options else '`penalty="cv"`'
+        return f"{rule} keeps the rows of a cluster together."
+
     def _on_missing_linear(self, _: FitWarning) -> str:
         return 'Try `linear="auto"`, or `linear="free"`.'
 
@@ -292,6 +296,7 @@ _ADVICE: Mapping[str, Callable[[Advice, FitWarning], str]] = {
     "far-from-zero-column": Advice._on_far,
     "linear-term-needed": Advice._on_missing_linear,
     "linear-term-found": Advice._on_found_linear,
+    "rows-taken-for-independent": Advice._on_independence,
 }
 
 

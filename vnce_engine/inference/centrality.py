@@ -34,8 +34,13 @@ class Centrality:
     """Sum of its partial correlations with all others, signs kept; None where one is not known."""
 
 
-def centralities(uncertainty: Uncertainty, edges: Sequence[Edge]) -> list[Centrality]:
-    """Return those of all columns, in order; `edges` are all pairs, with their verdicts."""
+def centralities(
+    uncertainty: Uncertainty, edges: Sequence[Edge], num_clusters: int | None = None
+) -> list[Centrality]:
+    """Return those of all columns, in order; `edges` are all pairs, with their verdicts.
+
+    `num_clusters` is None where rows are independent.
+    """
     correlation = uncertainty.partial_correlation.numpy().copy()
     np.fill_diagonal(correlation, 0.0)
     covariance = uncertainty.covariance.numpy()
@@ -48,20 +53,24 @@ def centralities(uncertainty: Uncertainty, edges: Sequence[Edge]) -> list[Centra
     found = []
     for column in range(len(correlation)):
         of_column = correlation[column], covariance[column]
-        strength = _sum(*of_column, signs[column])
+        strength = _sum(*of_column, signs[column], num_clusters)
         if strength is not None:
             strength = Interval(strength.value, max(strength.lower, 0.0), strength.upper)
-        influence = _sum(*of_column, everything[column])
+        influence = _sum(*of_column, everything[column], num_clusters)
         degree = int(present[column].sum())
         found.append(Centrality(column, degree, strength, influence))
     return found
 
 
 def _sum(
-    correlation: NDArray[np.float64], covariance: NDArray[np.float64], weight: NDArray[np.float64]
+    correlation: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    num_clusters: int | None,
 ) -> Interval | None:
     """Return a weighted sum of one column's correlations (d,); what has no weight plays no part."""
     used = weight != 0
     weights = weight[used]
     variance = weights @ covariance[np.ix_(used, used)] @ weights
-    return Interval.of(float(weights @ correlation[used]), math.sqrt(max(float(variance), 0.0)))
+    error = math.sqrt(max(float(variance), 0.0))
+    return Interval.of(float(weights @ correlation[used]), error, num_clusters)

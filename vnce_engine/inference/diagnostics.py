@@ -11,7 +11,13 @@ from vnce_engine.contrastive.objective import separated_share
 from vnce_engine.contrastive.prepared import RowSample
 from vnce_engine.data.observations import Observations
 from vnce_engine.distributions.definiteness import smallest_scaled_eigenvalue
-from vnce_engine.inference.result import Diagnostics, PenaltyStep, Stability, path_of_the_chosen
+from vnce_engine.inference.result import (
+    Diagnostics,
+    FitResult,
+    PenaltyStep,
+    Stability,
+    path_of_the_chosen,
+)
 from vnce_engine.optim.surrogate import SurrogatePoint
 from vnce_engine.runtime.checks import listed
 from vnce_engine.runtime.reports import FitWarning
@@ -26,6 +32,8 @@ _SEPARATED_SHARE = 0.5
 _NO_CLASSIFICATION = 0.02
 # A share of draws that count, mostly .98 to 1; a twelfth is the least of twelve draws.
 _SMALLEST_EFFECTIVE_SHARE = 0.5
+# Clusters that are few for standard errors.
+_FEW_CLUSTERS = 30
 
 
 def diagnose(
@@ -58,6 +66,7 @@ def diagnose(
         num_missing=observations.observed.numel() - int(observations.observed.count_nonzero()),
         num_draws=num_draws,
         noise_ratio=noise_ratio,
+        num_clusters=observations.num_clusters,
     )
 
 
@@ -226,6 +235,36 @@ def linear_warnings(p_value: float | None) -> list[FitWarning]:
             "debiased estimates, intervals and verdicts include one, penalised estimates do not.",
         )
     ]
+
+
+def cluster_warnings(result: FitResult) -> list[FitWarning]:
+    """Return what a reader must know of clusters that are few, or that a choice does not know of.
+
+    Source: Cameron and Miller (2015), "A practitioner's guide to cluster-robust inference", J. Hum.
+    Resour. 50, section VI, by whom few are fewer than 20 to 50.
+    """
+    number = result.diagnostics.num_clusters
+    if number is None:
+        return []
+    warnings = []
+    if result.uncertainty is not None and number < _FEW_CLUSTERS:
+        warnings.append(
+            FitWarning(
+                "few-clusters",
+                f"Standard errors are estimated from {number} clusters: with fewer than "
+                f"{_FEW_CLUSTERS}, or with some far larger than others, they are mostly too small "
+                "and p-values too low, although Student's t makes up for a part.",
+            )
+        )
+    if result.selection == "ebic":
+        warnings.append(
+            FitWarning(
+                "rows-taken-for-independent",
+                "eBIC, which chose the graph, takes rows for independent: with clusters it may "
+                "choose edges that are not there.",
+            )
+        )
+    return warnings
 
 
 def uncounted_pairs_warnings(stability: Stability | None, names: Sequence[str]) -> list[FitWarning]:

@@ -2,8 +2,10 @@
 
 The penalty is minus the logarithm of a prior density, over n, and an estimate t the mode of its
 posterior, which about there is normal: N(t, (J + R)⁻¹ / n), with J the information of a row
-(`information.py`) and R the penalty's curvature. Entries of theta that are zero, by a graph, an L1
-penalty or because h is to be, stay zero.
+(`information.py`) and R the penalty's curvature. Where rows are in clusters the likelihood knows
+more than they do, and its spread gives way to that of their scores, V (`uncertainty.py`):
+N(t, (J + R)⁻¹ (V + R) (J + R)⁻¹ / n), the same where V is J. Entries of theta that are zero, by a
+graph, an L1 penalty or because h is to be, stay zero.
 
 Where rows are few K would be indefinite in many draws. With D what a draw adds to K it becomes
 
@@ -23,6 +25,8 @@ from vnce_engine.penalties.penalty import Penalty
 
 # As many tables can be completed by parameters of their own.
 NUM_DRAWS = 100
+# Share of J + R that is added to R, which may have no inverse, where N(0, R) is drawn from.
+_LITTLE = 1e-6
 
 
 def parameter_draws(
@@ -38,15 +42,21 @@ def parameter_draws(
     is_moved = theta[start.free] != 0
     moved = start.free[is_moved]
     # Of a hundred columns each of these matrices has 212 MB.
-    information = penalty.curvature(augmented[:-1, :-1]).matrix()[moved.unsqueeze(1), moved]
+    curvature = penalty.curvature(augmented[:-1, :-1]).matrix()[moved.unsqueeze(1), moved]
     lines = start.factor[is_moved]
+    information = curvature if start.clusters is None else curvature.clone()
     information.addmm_(lines, lines.mT)
     factor, info = torch.linalg.cholesky_ex(information)
     if info != 0:
         return []
     shape = (len(moved), NUM_DRAWS)
     normals = torch.randn(shape, dtype=theta.dtype, generator=generator).to(theta.device)
-    deviations = torch.linalg.solve_triangular(factor.mT, normals, upper=True)
+    if start.clusters is None:
+        deviations = torch.linalg.solve_triangular(factor.mT, normals, upper=True)
+    else:
+        slopes = start.slope_draws(NUM_DRAWS, generator)[moved] / start.rows.num_rows**0.5
+        of_prior = torch.linalg.cholesky(curvature.add_(information, alpha=_LITTLE))
+        deviations = torch.cholesky_solve(slopes + of_prior @ normals, factor)
     changes = theta.new_zeros(NUM_DRAWS, len(theta))
     changes[:, moved] = deviations.mT / start.rows.num_rows**0.5
     matrices = [to_matrix(change, size) for change in changes]

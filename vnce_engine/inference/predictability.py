@@ -9,9 +9,11 @@ that of a ratio of two means over rows.
 """
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vnce_engine.data.clusters import Codes, error_of_mean, renumbered
 from vnce_engine.distributions import truncated_normal
 from vnce_engine.distributions.quadratic import QuadraticModel
 from vnce_engine.inference.interval import Interval
@@ -28,16 +30,19 @@ def squared_errors(model: QuadraticModel, rows: Tensor, *, is_truncated: bool) -
 
 
 def shares_explained(
-    values: NDArray[np.float64], errors: NDArray[np.float64]
+    values: NDArray[np.float64], errors: NDArray[np.float64], clusters: Codes | None = None
 ) -> list[Interval | None]:
     """Return R² of each column of values (n, d), NaN where missing, by squared errors (n, d).
 
+    `clusters` (n,) has the cluster of each row where rows are dependent.
     None where fewer than three rows have the column, or all have the same.
     """
-    return [_share(*column) for column in zip(values.T, errors.T, strict=True)]
+    return [_share(*column, clusters) for column in zip(values.T, errors.T, strict=True)]
 
 
-def _share(values: NDArray[np.float64], errors: NDArray[np.float64]) -> Interval | None:
+def _share(
+    values: NDArray[np.float64], errors: NDArray[np.float64], clusters: Codes | None
+) -> Interval | None:
     observed = ~np.isnan(values)
     num_rows = int(observed.sum())
     spreads = (values[observed] - values[observed].mean()) ** 2 if num_rows else np.zeros(0)
@@ -45,4 +50,6 @@ def _share(values: NDArray[np.float64], errors: NDArray[np.float64]) -> Interval
         return None
     left = errors[observed].mean() / spreads.mean()
     change = (errors[observed] - left * spreads) / spreads.mean()
-    return Interval.of(1 - float(left), float(change.std(ddof=1)) / num_rows**0.5)
+    own = None if clusters is None else renumbered(torch.from_numpy(clusters[observed]))
+    error = error_of_mean(torch.from_numpy(change), own)
+    return Interval.of(1 - float(left), error, None if own is None else int(own.max()) + 1)

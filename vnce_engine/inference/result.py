@@ -188,6 +188,8 @@ class Diagnostics:
     """Draws from q for each missing cell of a data row."""
     noise_ratio: float
     """Noise rows a data row in the last cycles."""
+    num_clusters: int | None = None
+    """Clusters with something observed; None where rows count as independent."""
 
 
 @dataclass(frozen=True)

@@ -63,19 +63,19 @@ class EdgeTests:
 
     @classmethod
     def of(
-        cls, uncertainty: Uncertainty, num_pairwise: NDArray[np.int64], rule: DiscoveryRule
+        cls, uncertainty: Uncertainty, num_independent: NDArray[np.int64], rule: DiscoveryRule
     ) -> "EdgeTests":
         """Test all pairs by what is known of their partial correlations.
 
         By the ratio to the standard error under the hypothesis, in which the spread of K_ii has no
-        part. Its distribution is taken to be Student's t, with one degree of freedom less than rows
-        have both columns, (d, d) `num_pairwise`: so many are what standard errors are estimated
-        from. Estimates and intervals are cut off at -1 and 1.
+        part. Its distribution is taken to be Student's t, with one degree of freedom less than
+        rows, or clusters of rows, have both columns, (d, d) `num_independent`: so many are what
+        standard errors are estimated from. Estimates and intervals are cut off at -1 and 1.
         """
         debiased = uncertainty.partial_correlation.numpy().copy()
         np.fill_diagonal(debiased, np.nan)
         standard_error = np.where(np.isnan(debiased), np.nan, uncertainty.standard_error.numpy())
-        freedom = np.maximum(num_pairwise - 1, 1)
+        freedom = np.maximum(num_independent - 1, 1)
         width = student.isf((1 - CONFIDENCE) / 2, freedom) * standard_error
         null_error = np.where(np.isnan(debiased), np.nan, uncertainty.null_error.numpy())
         p_value = 2 * student.sf(np.abs(debiased) / null_error, freedom)

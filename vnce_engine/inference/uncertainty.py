@@ -12,6 +12,14 @@ t_d is J⁻¹ / n where the model is true and s_i the likelihood's; whatever the
 
     C = J⁻¹ V J⁻¹ / n,   V the variance over rows of s_i.
 
+Rows of one cluster are dependent. With S_g the sum of a cluster's scores, less their mean, and G
+clusters it is then
+
+    V = c sum S_g S_gᵀ / n,   c = G / (G - 1) · (n - 1) / n,
+
+the usual factor, which is 1 where each row is a cluster. Its rank is below G: of a single pair of
+columns it says what it can, and Student's t with G - 1 degrees of freedom what it cannot.
+
 Each partial correlation is a smooth function of theta, and the covariance of two is the mean
 product, over n, of what each row adds to them to first order, so that C itself is never made. The
 test of a zero goes by what rows add to K_ij alone: the spread of K_ii plays no part under the
@@ -19,11 +27,13 @@ hypothesis, and where cells are missing it makes estimates far from zero look su
 
 Sources: Gutmann and Hyvärinen (2012), "Noise-contrastive estimation of unnormalized statistical
 models", J. Mach. Learn. Res. 13, Theorem 3, for the asymptotic variance; White (1982), "Maximum
-likelihood estimation of misspecified models", Econometrica 50, for the sandwich; van de Geer,
-Bühlmann, Ritov and Dezeure (2014), "On asymptotically optimal confidence regions and tests for
-high-dimensional models", Ann. Stat. 42, for the step.
+likelihood estimation of misspecified models", Econometrica 50, for the sandwich; Cameron
+and Miller (2015), "A practitioner's guide to cluster-robust inference", J. Hum. Resour. 50, for
+clusters; van de Geer, Bühlmann, Ritov and Dezeure (2014), "On asymptotically optimal confidence
+regions and tests for high-dimensional models", Ann. Stat. 42, for the step.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,28 +73,39 @@ class UnpenalisedStep:
     """(d + 1, d + 1): what the step adds to A."""
     pairs: "_Pairs"
     """The partial correlations at the step's end."""
+    clusters: Tensor | None
+    """int64: the cluster of each row of the table; None where rows are independent."""
 
     @classmethod
     def of(
-        cls, rows: ScoredRows, augmented: Tensor, is_estimated: Tensor
+        cls,
+        rows: ScoredRows,
+        augmented: Tensor,
+        is_estimated: Tensor,
+        clusters: Tensor | None = None,
     ) -> "UnpenalisedStep | None":
         """Take the step, None where J or K has no inverse; missing cells are drawn anew.
 
         `augmented` is A (d + 1, d + 1) at an optimum, or near it, of a penalised objective;
-        `is_estimated`, bool of its shape, is False for a linear term that is held at zero.
+        `is_estimated`, bool of its shape, is False for a linear term that is held at zero;
+        `clusters`, int64 by row of the table, has a code of each where rows are dependent.
         """
         if not is_positive_definite(augmented[:-1, :-1]):
             return None
         rows.redraw(augmented)
-        return cls._of_drawn(rows, augmented, is_estimated)
+        return cls._of_drawn(rows, augmented, is_estimated, clusters)
 
     def with_estimated(self, is_estimated: Tensor) -> "UnpenalisedStep | None":
         """Return the step in which other entries are estimated, from the same draws."""
-        return self._of_drawn(self.rows, self.augmented, is_estimated)
+        return self._of_drawn(self.rows, self.augmented, is_estimated, self.clusters)
 
     @classmethod
     def _of_drawn(
-        cls, rows: ScoredRows, augmented: Tensor, is_estimated: Tensor
+        cls,
+        rows: ScoredRows,
+        augmented: Tensor,
+        is_estimated: Tensor,
+        clusters: Tensor | None,
     ) -> "UnpenalisedStep | None":
         size = len(augmented)
         free = is_estimated[upper_triangle(size, augmented.device)].nonzero().flatten()
@@ -92,36 +113,46 @@ class UnpenalisedStep:
         factor, info = torch.linalg.cholesky_ex(information)
         if info != 0:
             return None
-        sums = [scores.sum(dim=1, keepdim=True) for scores in _scores(rows, augmented)]
+        chunks = _scores(rows, augmented, rows.data_rows().sort().values)
+        sums = [scores.sum(dim=1, keepdim=True) for _, scores in chunks]
         mean = torch.stack(sums).sum(dim=0) / rows.num_rows
         change = to_matrix(_solved(mean, free, factor).squeeze(1), size)
         pairs = _Pairs.of(augmented + change, _LEAST_SHARE * augmented.diagonal()[:-1])
-        return cls(rows, augmented, free, factor, mean, change, pairs)
+        return cls(rows, augmented, free, factor, mean, change, pairs, clusters)
 
     @property
     def distance(self) -> float:
         """How far the rows are from the estimate, n gᵀ J⁻¹ g, less what drawn rows' chance adds."""
         solved = _solved(self.mean, self.free, self.factor)
-        by_chance = self.rows.chance * self.expected_distance
+        _, by_chance = self._distances
         return self.rows.num_rows * float((self.mean * solved).sum()) - by_chance
 
-    @cached_property
+    @property
     def expected_distance(self) -> float:
         """How far they are from the truth in the mean over tables, tr(J⁻¹ V)."""
-        total = 0.0
-        for scores in _scores(self.rows, self.augmented):
-            deviations = scores - self.mean
-            total += float((deviations * _solved(deviations, self.free, self.factor)).sum())
-        return total / self.rows.num_rows / (1 + self.rows.chance)
+        return self._distances[0]
+
+    @cached_property
+    def _distances(self) -> tuple[float, float]:
+        """Return tr(J⁻¹ V), and what drawn rows' chance adds to it."""
+
+        def squares(parts: Tensor) -> float:
+            return float((parts * _solved(parts, self.free, self.factor)).sum()) / num_rows
+
+        num_rows, chance = self.rows.num_rows, self.rows.chance
+        expected = by_chance = 0.0
+        for deviations, sums in self._deviations():
+            of_sums = squares(sums)
+            expected += of_sums
+            if chance:
+                by_chance += chance * (of_sums if sums is deviations else squares(deviations))
+        return expected, by_chance
 
     def p_value(self, is_tested: Tensor) -> float:
         """Return the p-value of Wald's test that some entries of A, bool of its shape, are zero."""
         lines = upper_triangle(len(self.augmented), self.mean.device)
         index = is_tested[lines].nonzero().flatten()
-        parts = [
-            _solved(scores - self.mean, self.free, self.factor)[index]
-            for scores in _scores(self.rows, self.augmented)
-        ]
+        parts = [_solved(part, self.free, self.factor)[index] for part in self._parts()]
         moved = torch.cat(parts, dim=1) / self.rows.num_rows
         end = (self.augmented + self.change)[lines][index]
         statistic = end @ torch.linalg.solve(moved @ moved.mT, end)
@@ -132,8 +163,8 @@ class UnpenalisedStep:
         pairs, num_rows = self.pairs, self.rows.num_rows
         covariance = self.mean.new_zeros((len(self.augmented) - 1,) * 3)
         null_squares = torch.zeros_like(pairs.correlation)
-        for scores in _scores(self.rows, self.augmented):
-            moved = _solved(scores - self.mean, self.free, self.factor)
+        for part in self._parts():
+            moved = _solved(part, self.free, self.factor)
             null_squares += pairs.change_from_zero(moved).square().sum(dim=1)
             by_column = pairs.to_matrix(pairs.change(moved), diagonal=0.0)
             covariance += by_column @ by_column.mT
@@ -143,15 +174,64 @@ class UnpenalisedStep:
             covariance.cpu() / num_rows**2,
         )
 
+    def _parts(self) -> Iterator[Tensor]:
+        """Yield independent parts (p, r) of the sum of scores: of rows, or clusters, and chance."""
+        chance = self.rows.chance
+        for deviations, sums in self._deviations():
+            if sums is deviations:
+                yield deviations * math.sqrt(1 + chance)
+            else:
+                yield sums
+                if chance:
+                    yield deviations * math.sqrt(chance)
 
-def _scores(rows: ScoredRows, augmented: Tensor) -> Iterator[Tensor]:
-    """Yield the scores (p, r) of all rows, r at a time."""
+    def _deviations(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield rows' scores less their mean (p, r), and their sums over clusters (p, g), in parts.
+
+        The sums are times √c; without clusters they are those of rows themselves. Drawn rows'
+        chance is in neither.
+        """
+        index = self.rows.data_rows().sort().values
+        if self.clusters is None:
+            for _, scores in _scores(self.rows, self.augmented, index):
+                deviations = scores - self.mean
+                yield deviations, deviations
+            return
+        of_row = self.clusters[index]
+        number, n = int(of_row.max()) + 1, len(index)
+        factor = math.sqrt(number / (number - 1) * (n - 1) / n)
+        # A cluster of which more rows follow, and what its rows so far come to.
+        last, begun = -1, torch.zeros_like(self.mean)
+        for rows, scores in _scores(self.rows, self.augmented, index[of_row.argsort(stable=True)]):
+            deviations, own = scores - self.mean, self.clusters[rows]
+            first, end = int(own.min()), int(own.max())
+            sums = torch.zeros_like(deviations[:, : end - first + 1])
+            sums.index_add_(1, own - first, deviations)
+            if last == first:
+                sums[:, :1] += begun
+            elif last >= 0:
+                sums = torch.cat([begun, sums], dim=1)
+            last, begun = end, sums[:, -1:]
+            yield deviations, factor * sums[:, :-1]
+        yield torch.zeros_like(begun), factor * begun
+
+    def slope_draws(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        """Return (p, num_draws): normal draws of what n times the mean score has for its spread."""
+        total = self.mean.new_zeros(len(self.mean), num_draws)
+        for _, sums in self._deviations():
+            shape = (sums.shape[1], num_draws)
+            total += sums @ torch.randn(shape, dtype=total.dtype, generator=generator).to(sums)
+        return total
+
+
+def _scores(rows: ScoredRows, augmented: Tensor, order: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield some rows of the table (r,) after the other in about this order, and scores (p, r)."""
     num_parameters = len(upper_triangle(len(augmented), augmented.device)[0])
-    index = rows.data_rows().sort().values
-    for chunk in index.split(max(1, _CHUNK // num_parameters)):
-        is_kept = torch.zeros(int(index[-1]) + 1, dtype=torch.bool, device=index.device)
+    num_rows = int(order.max()) + 1
+    for chunk in order.split(max(1, _CHUNK // num_parameters)):
+        is_kept = torch.zeros(num_rows, dtype=torch.bool, device=order.device)
         is_kept[chunk] = True
-        yield rows.scores(augmented, is_kept).mT
+        yield chunk.sort().values, rows.scores(augmented, is_kept).mT
 
 
 def _solved(slopes: Tensor, free: Tensor, factor: Tensor) -> Tensor:

@@ -70,9 +70,11 @@ def assess(
         return Assessment.missing(f"the model has more than {MOST_PARAMETERS} parameters")
     rows = problem.scored_rows(sample, progress)
     try:
-        first = step = UnpenalisedStep.of(rows, augmented, setting.constraints().estimated())
+        estimated = setting.constraints().estimated()
+        first = step = UnpenalisedStep.of(rows, augmented, estimated, problem.clusters)
         found = None
-        if step is not None and tests_linear and _ROWS_OF_THE_TEST * parameters <= problem.num_rows:
+        is_tested = tests_linear and _ROWS_OF_THE_TEST * parameters <= problem.num_independent
+        if step is not None and is_tested:
             found = _found_linear(replace(setting, has_linear=True), step)
         if found is not None:
             setting, step = replace(setting, has_linear=True), found.step
@@ -116,20 +118,21 @@ def _nearer(
     its square, is less than a standard error then only. With few, estimates without any penalty are
     poor; and under strong dependence NCE's are, so that the nearest estimate found is taken.
     """
-    constraints, num_rows = setting.constraints(), setting.problem.num_rows
-    many = num_rows / (_MANY_ROWS * num_parameters(setting.problem.num_columns))
+    problem, estimated = setting.problem, setting.constraints().estimated()
+    many = problem.num_independent / (_MANY_ROWS * num_parameters(problem.num_columns))
     # Chance in drawn rows hides what is nearer than it reaches.
     share = max(min(1.0, 1 / many), step.rows.chance)
     fit = setting.cycles(step.augmented, progress)
     for weaker in [None] if strength is None else [part * strength for part in _SHARES]:
         if step.distance <= share * step.expected_distance:
             break
-        penalty = setting.penalty(weaker, num_rows)
-        fit.run(sample, penalty, constraints, _TOLERANCE, _CYCLES)
-        nearer = UnpenalisedStep.of(step.rows, fit.augmented, constraints.estimated())
+        penalty = setting.penalty(weaker, problem.num_rows)
+        fit.run(sample, penalty, setting.constraints(), _TOLERANCE, _CYCLES)
+        nearer = UnpenalisedStep.of(step.rows, fit.augmented, estimated, problem.clusters)
         if nearer is None or nearer.distance >= step.distance:
             # Its rows have been drawn anew since.
-            return UnpenalisedStep.of(step.rows, step.augmented, constraints.estimated()) or step
+            rows, start = step.rows, step.augmented
+            return UnpenalisedStep.of(rows, start, estimated, problem.clusters) or step
         step = nearer
     return step
 

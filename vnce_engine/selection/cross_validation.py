@@ -1,9 +1,9 @@
 """The objective of every row under an estimate that has not seen it, from one fit of all rows.
 
-The data rows are dealt to folds. The estimate without a fold is one step of Newton's method from
-that of all rows, on the objective of the others: far cheaper than a fit, and near it, because a
-tenth of the rows moves the estimate by little. So all rows are held out once, at about the price of
-a fit.
+The data rows are dealt to folds, those of a cluster to the same one. The estimate without a fold
+is one step of Newton's method from that of all rows, on the objective of the others: far cheaper
+than a fit, and near it, because a tenth of the rows moves the estimate by little. So all rows are
+held out once, at about the price of a fit.
 
 Noise rows stay. Each estimate is judged on all of them, so that the choice depends less on their
 draws, and what the estimates owe to having seen them is taken off by its expectation: the trace of
@@ -79,12 +79,15 @@ class _Folds(Generic[RowSampleT]):
         self, setting: Setting[RowSampleT], progress: Progress, *, with_noise: bool = False
     ) -> None:
         self._setting, self._progress, self._with_noise = setting, progress, with_noise
-        num_rows = setting.problem.num_rows
-        self._is_small = num_parameters(setting.problem.num_columns) <= MOST_PARAMETERS
-        self.number = min(NUM_FOLDS if self._is_small else _NUM_WIDE_FOLDS, num_rows)
-        # The rows are in an order of their contents, so that each fold has rows of all kinds.
-        device = setting.problem.scale.device
-        self._of_row = torch.arange(num_rows, device=device) % self.number
+        problem = setting.problem
+        self._is_small = num_parameters(problem.num_columns) <= MOST_PARAMETERS
+        most = NUM_FOLDS if self._is_small else _NUM_WIDE_FOLDS
+        self.number = min(most, problem.num_independent)
+        # The rows are in an order of their contents, so that each fold has rows of all kinds, and
+        # clusters in that of their first rows.
+        places = torch.arange(problem.num_rows, device=problem.scale.device)
+        of_row = places if problem.clusters is None else problem.clusters
+        self._of_row = of_row % self.number
 
     def held_out(
         self, augmented: Tensor, penalty: Penalty, of_folds: Sequence[Penalty] = ()

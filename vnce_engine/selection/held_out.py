@@ -93,7 +93,7 @@ def choose_linear(setting: Setting[RowSampleT], progress: Progress) -> tuple[boo
         values[linear] = progress.checkpoint.once(
             partial(cross_validated, trial, cycles, penalty, progress)
         )
-    gain, standard_error = winsorised_mean(values["free"] - values["zero"])
+    gain, standard_error = winsorised_mean(values["free"] - values["zero"], problem.clusters)
     rule = (
         f"free if the gain, its outer {WINSORISED_SHARE:.0%} of rows on either side winsorised, "
         f"exceeds {_LINEAR_STANDARD_ERRORS:g} standard errors"
@@ -115,6 +115,8 @@ class _Path:
     """(n,) each: the held-out objective of every row."""
     points: Sequence[Tensor]
     has_converged: bool
+    clusters: Tensor | None = None
+    """int64 (n,): the cluster of each row; None where rows are independent."""
 
     @property
     def best(self) -> Tensor:
@@ -130,7 +132,9 @@ class _Path:
         if num_edges(self.points[best]) == 0:
             # Graphs without edges differ by what their fits have left; the strongest serves all.
             return self.strengths[0]
-        weights = [_weight(*mean_and_error(self.best - value)) for value in self.values]
+        weights = [
+            _weight(*mean_and_error(self.best - value, self.clusters)) for value in self.values
+        ]
         total = sum(weights)
         if not total > 0:  # objectives that are not finite cannot be compared
             return self.strengths[0]
@@ -146,7 +150,7 @@ class _Path:
                 kind=self.kind,
                 strength=self.strengths[i],
                 criterion=float(value.mean()),
-                standard_error=mean_and_error(best - value)[1],
+                standard_error=mean_and_error(best - value, self.clusters)[1],
                 num_edges=num_edges(self.points[i]),
                 chosen=i == nearest,
             )
@@ -178,7 +182,7 @@ def choose_by_held_out_rows(
         paths.append(_follow(replace(setting, kind=kind), strengths, progress, share))
     chosen = paths[0]
     for path in paths[1:]:
-        gain, error = mean_and_error(path.best - chosen.best)
+        gain, error = mean_and_error(path.best - chosen.best, path.clusters)
         if gain > _KIND_STANDARD_ERRORS * error:
             chosen = path
     strength = chosen.strength()
@@ -224,7 +228,8 @@ def _relaxation(
     gain, error = mean_and_error(
         progress.checkpoint.once(
             partial(gain_of_relaxing, setting, plain, fit.augmented, penalty, progress)
-        )
+        ),
+        problem.clusters,
     )
     if math.isnan(gain):
         return 0.0
@@ -268,17 +273,17 @@ def _follow(
         )
         # Graphs without edges differ by rounding; the path is not over before it has begun.
         with_edges = [v for v, p in zip(values, points, strict=True) if num_edges(p)]
-        is_over = _is_lost(with_edges)
+        is_over = _is_lost(with_edges, problem.clusters)
         if is_over and not (setting.kind is PenaltyKind.ADAPTIVE and strength > _ALWAYS_REACHED):
             break
-    return _Path(setting.kind, strengths, values, points, has_converged)
+    return _Path(setting.kind, strengths, values, points, has_converged, problem.clusters)
 
 
-def _is_lost(values: Sequence[Tensor]) -> bool:
+def _is_lost(values: Sequence[Tensor], clusters: Tensor | None = None) -> bool:
     """Return whether the last value of a path is too far below its best to go on."""
     if not values:
         return False
     best = max(values, key=lambda value: float(value.sum()))
-    gap, error = mean_and_error(best - values[-1])
+    gap, error = mean_and_error(best - values[-1], clusters)
     falls = has_fallen([float(value.sum()) for value in values], _FALLS)
     return gap > (_LOST_AFTER_FALLS if falls else _LOST) * error

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, from_numpy, isfinite, quantile
 
+from vnce_engine.data.clusters import Codes, error_of_mean
+
 # Share of rows at either end whose gains are winsorised, set to the nearest of the others.
 WINSORISED_SHARE = 0.05
 
@@ -17,8 +19,9 @@ WINSORISED_SHARE = 0.05
 class Standing:
     """What held-out rows say of one of several models, in nats a row, in the table's units.
 
-    NaN where it has no densities. Standard errors are over rows, the fits that judge them held:
-    a model that follows its table closely would differ more from one table to the next.
+    NaN where it has no densities. Standard errors are over rows, or clusters of them, the fits that
+    judge them held: a model that follows its table closely would differ more from one table to the
+    next.
     """
 
     name: str
@@ -31,9 +34,12 @@ class Standing:
     """Standard error of that, the rows of both models paired."""
 
 
-def standings(log_densities: Mapping[str, NDArray[np.float64]]) -> list[Standing]:
+def standings(
+    log_densities: Mapping[str, NDArray[np.float64]], clusters: Codes | None = None
+) -> list[Standing]:
     """Return the models, the best first, of the log densities (n,) of the same rows by each.
 
+    `clusters` (n,) has the cluster of each row where rows are dependent.
     Those of a model that has none are NaN; such models come last.
     """
     means = {name: float(values.mean()) for name, values in log_densities.items()}
@@ -41,7 +47,8 @@ def standings(log_densities: Mapping[str, NDArray[np.float64]]) -> list[Standing
     best = ranked[0]
 
     def error(differences: NDArray[np.float64]) -> float:
-        return mean_and_error(from_numpy(differences))[1]
+        labels = None if clusters is None else from_numpy(clusters)
+        return mean_and_error(from_numpy(differences), labels)[1]
 
     return [
         Standing(
@@ -56,17 +63,17 @@ def standings(log_densities: Mapping[str, NDArray[np.float64]]) -> list[Standing
     ]
 
 
-def mean_and_error(differences: Tensor) -> tuple[float, float]:
+def mean_and_error(differences: Tensor, clusters: Tensor | None = None) -> tuple[float, float]:
     """Return the mean of row-wise differences (n,), and its standard error.
 
-    An infinite mean, where only one of two models has a finite objective, is certain.
+    `clusters`, int64 (n,), has the cluster of each row where they are dependent. An infinite mean,
+    where only one of two models has a finite objective, is certain.
     """
     mean = float(differences.mean())
-    error = float(differences.std() / math.sqrt(len(differences)))
-    return mean, 0.0 if math.isinf(mean) else error
+    return mean, 0.0 if math.isinf(mean) else error_of_mean(differences, clusters)
 
 
-def winsorised_mean(differences: Tensor) -> tuple[float, float]:
+def winsorised_mean(differences: Tensor, clusters: Tensor | None = None) -> tuple[float, float]:
     """Return the mean over rows (n,), the outer ones winsorised, and its standard error.
 
     Winsorised rows say less than as many others: the standard deviation of all, over the root of
@@ -76,8 +83,8 @@ def winsorised_mean(differences: Tensor) -> tuple[float, float]:
     levels = differences.new_tensor([WINSORISED_SHARE, 1 - WINSORISED_SHARE])
     low, high = quantile(differences, levels)
     if not bool(isfinite(low + high)):
-        return mean_and_error(differences)
-    mean, error = mean_and_error(differences.clamp(low, high))
+        return mean_and_error(differences, clusters)
+    mean, error = mean_and_error(differences.clamp(low, high), clusters)
     return mean, error / (1 - 2 * WINSORISED_SHARE)
 
 

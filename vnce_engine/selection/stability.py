@@ -107,7 +107,7 @@ def choose_by_stability(
     num_columns = setting.problem.num_columns
     num_pairs = num_columns * (num_columns - 1) // 2
     most_edges = _OVERSHOOT * rule.most_edges(num_pairs)
-    for position, rows in enumerate(_halves(setting.problem.num_rows, rule, setting)):
+    for position, rows in enumerate(_halves(rule, setting)):
         progress.enter_part(position / rule.num_subsamples, (position + 1) / rule.num_subsamples)
         found = _path(setting, rows, strengths, most_edges, progress)
         if isinstance(found, str):
@@ -155,15 +155,19 @@ def _path(
     return graphs if isinstance(graphs, str) else _Path(graphs.to_dense(), varies.cpu())
 
 
-def _halves(num_rows: int, rule: StabilityRule, setting: Setting[RowSampleT]) -> Iterator[Tensor]:
-    """Yield the rows of complementary halves, one half after the other."""
-    half = num_rows // 2
+def _halves(rule: StabilityRule, setting: Setting[RowSampleT]) -> Iterator[Tensor]:
+    """Yield the rows of complementary halves, of rows or of clusters, one after the other."""
+    problem = setting.problem
+    half = problem.num_independent // 2
     for _ in range(rule.num_subsamples // 2):
-        order = torch.randperm(num_rows, generator=setting.problem.generator).to(
-            setting.problem.scale.device
+        order = torch.randperm(problem.num_independent, generator=problem.generator).to(
+            problem.scale.device
         )
-        yield order[:half]
-        yield order[half : 2 * half]
+        for part in (order[:half], order[half : 2 * half]):
+            if problem.clusters is None:
+                yield part
+            else:
+                yield torch.isin(problem.clusters, part).nonzero().flatten()
 
 
 def _varying(observations: Observations, rows: Tensor) -> Tensor | str:

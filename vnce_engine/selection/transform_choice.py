@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
+from torch import Tensor
 
+from vnce_engine.data.clusters import Codes, deal
 from vnce_engine.data.observations import Observations
 from vnce_engine.data.table_transform import RANK_NORMAL, TRANSFORMS, TableTransform, least_positive
 from vnce_engine.distributions import truncated_normal
@@ -56,10 +58,12 @@ def choose_transform(
     *,
     may_be_negative: bool,
     seed: int,
+    clusters: Codes | None = None,
 ) -> tuple[TransformEvidence, ...]:
     """Return what was compared for X (n, d), the columns of which have `names`; one is chosen.
 
-    `judge` fits the model, whose columns `may_be_negative` or not. The best transform for all
+    `judge` fits the model, whose columns `may_be_negative` or not; `clusters` (n,) has the cluster
+    of each row where rows are dependent. The best transform for all
     columns is chosen, "rank-normal" if it is better than the others by a standard error; or, for
     each column, that which describes it best by itself, where that is better by two. Raises
     `FitCancelledError`, and `ValueError` where a column has no two different values without the
@@ -68,8 +72,14 @@ def choose_transform(
     candidates = ("none", RANK_NORMAL) if (X < 0).any() else TRANSFORMS
     rng = np.random.default_rng(seed)
     kept = np.flatnonzero(~np.isnan(X).all(axis=1))
-    rows = X[rng.permutation(kept)[:_MOST_ROWS]]
-    trials = _Trials(rows, judge, may_be_negative, progress)
+    drawn = rng.permutation(kept)[:_MOST_ROWS]
+    table = Observations.from_array(X, clusters).of_rows(torch.from_numpy(drawn))
+    own = table.shared_clusters
+    # Rows have been drawn at random already.
+    folds = np.array_split(np.arange(len(drawn)), _NUM_FOLDS)
+    if own is not None:
+        folds = deal(len(drawn), own.numpy(), _NUM_FOLDS, rng)
+    trials = _Trials(table.to_array(), folds, judge, may_be_negative, progress)
     trials.refuse_constant_columns(names)
     num_columns, num_trials = X.shape[1], len(candidates) + 1
     compared = [(name,) * num_columns for name in candidates]
@@ -78,7 +88,7 @@ def choose_transform(
         progress.enter_part(position / num_trials, (position + 1) / num_trials)
         held_out.append(trials.held_out(columns))
     best = int(np.argmax([values.mean() for values in held_out[:-1]]))
-    if _gains(held_out[-1] - held_out[best], _RANKS_GAIN):
+    if _gains(held_out[-1] - held_out[best], own, _RANKS_GAIN):
         best = len(candidates) - 1
     chosen = best
     by_itself = np.stack([trials.by_itself(columns) for columns in compared])
@@ -90,22 +100,22 @@ def choose_transform(
         of_folds = [_best_of_columns(candidates, without[:, fold]) for fold in range(_NUM_FOLDS)]
         compared.append(mixed)
         held_out.append(trials.held_out(*of_folds))
-        if _gains(held_out[-1] - held_out[best], _COLUMNS_GAIN):
+        if _gains(held_out[-1] - held_out[best], own, _COLUMNS_GAIN):
             chosen = len(compared) - 1
     return tuple(
         TransformEvidence(
             columns if len(set(columns)) > 1 else columns[0],
             float(values.mean()),
-            mean_and_error(torch.from_numpy(values - held_out[best]))[1],
+            mean_and_error(torch.from_numpy(values - held_out[best]), own)[1],
             position == chosen,
         )
         for position, (columns, values) in enumerate(zip(compared, held_out, strict=True))
     )
 
 
-def _gains(differences: FloatArray, standard_errors: float) -> bool:
+def _gains(differences: FloatArray, clusters: Tensor | None, standard_errors: float) -> bool:
     """Return whether the mean of row-wise differences (n,) exceeds so many of its errors."""
-    gain, error = mean_and_error(torch.from_numpy(differences))
+    gain, error = mean_and_error(torch.from_numpy(differences), clusters)
     return gain > standard_errors * error
 
 
@@ -118,12 +128,15 @@ class _Trials:
     """Rows (n, d) in folds, each of which is judged by what a fit makes of the others."""
 
     def __init__(
-        self, rows: FloatArray, judge: Judge, may_be_negative: bool, progress: Progress
+        self,
+        rows: FloatArray,
+        folds: Sequence[NDArray[np.intp]],
+        judge: Judge,
+        may_be_negative: bool,
+        progress: Progress,
     ) -> None:
-        self._rows, self._judge = rows, judge
+        self._rows, self._folds, self._judge = rows, folds, judge
         self._may_be_negative, self._progress = may_be_negative, progress
-        # Dealt out at random already.
-        self._folds = np.array_split(np.arange(len(rows)), _NUM_FOLDS)
         self._least = least_positive(rows)
 
     def refuse_constant_columns(self, names: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Files of a comparison: a line each model, a line each pair, a picture; and those of a part."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -20,6 +20,7 @@ from service.results.comparison_result import (
 from service.results.edges import Edge
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
+from vnce_engine.data.clusters import Codes
 from worker.artefacts.exports.csv_text import csv_bytes
 from worker.artefacts.exports.tables import npy_artefact
 from worker.artefacts.figures.comparison import draw_comparison
@@ -27,7 +28,7 @@ from worker.artefacts.figures.drawing import figure_artefacts
 
 FloatArray = NDArray[np.float64]
 
-PAIRS, HELD_OUT = "pairs.parquet", "held-out.npy"
+PAIRS, HELD_OUT, CLUSTERS = "pairs.parquet", "held-out.npy", "clusters.npy"
 
 # A row each pair, in the order of the table, null where it does not have the number.
 _SCHEMA = pa.schema(
@@ -56,30 +57,47 @@ class ComparedNetwork:
     # (n,), of rows with something observed; all NaN without a density.
     log_densities: FloatArray
     pairs: pa.Table
+    # (n,), the cluster of each of these rows; None where rows are independent.
+    clusters: Codes | None = None
 
     @classmethod
-    def of(cls, log_densities: FloatArray, edges: Sequence[Edge], names: Sequence[str]) -> Self:
+    def of(
+        cls,
+        log_densities: FloatArray,
+        edges: Sequence[Edge],
+        names: Sequence[str],
+        clusters: Codes | None = None,
+    ) -> Self:
         """Return the network of variables whose order is that of the `names`."""
         places = {name: place for place, name in enumerate(names)}
         ordered = sorted(edges, key=lambda edge: (places[edge.source], places[edge.target]))
         return cls(
-            log_densities, pa.Table.from_pylist([vars(edge) for edge in ordered], schema=_SCHEMA)
+            log_densities,
+            pa.Table.from_pylist([vars(edge) for edge in ordered], schema=_SCHEMA),
+            clusters,
         )
 
     @classmethod
-    def read(cls, held_out: bytes, pairs: bytes) -> Self:
+    def read(cls, files: Mapping[str, bytes]) -> Self:
         """Return what `artefacts` wrote."""
-        log_densities = np.load(BytesIO(held_out), allow_pickle=False)
-        return cls(log_densities, parquet.read_table(BytesIO(pairs), schema=_SCHEMA))
+        log_densities = np.load(BytesIO(files[HELD_OUT]), allow_pickle=False)
+        clusters = None
+        if CLUSTERS in files:
+            clusters = np.load(BytesIO(files[CLUSTERS]), allow_pickle=False)
+        pairs = parquet.read_table(BytesIO(files[PAIRS]), schema=_SCHEMA)
+        return cls(log_densities, pairs, clusters)
 
     def artefacts(self) -> list[Artefact]:
         """Return the files of a part, for the job that puts them together."""
         content = BytesIO()
         parquet.write_table(self.pairs, content)
-        return [
+        files = [
             npy_artefact(HELD_OUT.removesuffix(".npy"), self.log_densities),
             Artefact(PAIRS, MediaType.PARQUET, content.getvalue()),
         ]
+        if self.clusters is not None:
+            files.append(npy_artefact(CLUSTERS.removesuffix(".npy"), self.clusters))
+        return files
 
     @property
     def selected(self) -> NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from service.jobs.vocabulary import Transform
 from service.results.edges import Edge
 from service.results.schemas import AppliedTransforms, VariableRead
 from service.results.vocabulary import EdgeScore, Verdict
+from vnce_engine.data.clusters import Codes, cluster_codes
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.inference.metrics import EdgeROC
 from worker.artefacts.exports.roc import adjacency, roc_curves
@@ -84,8 +85,9 @@ class FittedNetwork:
         table: pa.Table,
         texts: Texts | None,
         truth: frozenset[Pair] | None,
+        clusters: NDArray[np.float64] | None = None,
     ) -> Self:
-        """Return the network that `estimator`, fitted to `table`, has found."""
+        """Return the network that `estimator`, fitted to `table` in `clusters`, has found."""
         names = planned(spec.variables)
         edges = edges_of(names, estimator)
         curves = (
@@ -99,7 +101,7 @@ class FittedNetwork:
             texts=texts,
             X=to_array(table),
             edges=edges,
-            variables=variables_of(names, estimator, table),
+            variables=variables_of(names, estimator, table, clusters),
             truth=truth,
             roc_curves=curves,
         )
@@ -113,6 +115,20 @@ class FittedNetwork:
 
 def _known(correlation: float) -> float | None:
     return None if math.isnan(correlation) else correlation
+
+
+def cluster_labels(spec: EstimationSpec, table: pa.Table) -> NDArray[np.float64] | None:
+    """Return the label (n,) of each row's cluster in a data set's table; None without clusters."""
+    return None if spec.cluster is None else table[spec.cluster].to_numpy()
+
+
+def cells_and_clusters(
+    spec: EstimationSpec, names: Sequence[str], table: pa.Table
+) -> tuple[NDArray[np.float64], Codes | None]:
+    """Return the cells (n, d) of an estimation's variables, and the codes (n,) of its clusters."""
+    labels = cluster_labels(spec, table)
+    codes = None if labels is None else cluster_codes(labels, len(labels))
+    return to_array(table.select(names)), codes
 
 
 def to_array(table: pa.Table) -> NDArray[np.float64]:

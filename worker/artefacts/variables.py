@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
@@ -16,10 +18,13 @@ _MEASURES = ("strength", "expected_influence", "predictability")
 
 
 def variables_of(
-    names: Sequence[str], estimator: NetworkEstimator, table: pa.Table
+    names: Sequence[str],
+    estimator: NetworkEstimator,
+    table: pa.Table,
+    clusters: NDArray[np.float64] | None = None,
 ) -> list[VariableRead]:
     """Return the place of every column of `table`, to which `estimator` was fitted."""
-    explained = estimator.predictability(table)
+    explained = estimator.predictability(table, clusters)
     central: Sequence[Centrality | None] = estimator.centrality_ or [None] * len(names)
     return [
         VariableRead(

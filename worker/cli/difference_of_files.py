@@ -17,7 +17,6 @@ from worker.cli.client import JsonObject
 from worker.cli.exit_codes import ExitCode
 from worker.cli.fitting import estimation_of, job_of, network_with_errors
 from worker.cli.flag_names import in_flags
-from worker.cli.local import LOCAL
 from worker.cli.local_difference import FOLDERS, STAGE, compare_sides, spec_of_files
 from worker.cli.local_result import result_files
 from worker.cli.local_table import LocalTable
@@ -114,7 +113,7 @@ def _read(
     path: Path, reading: JsonObject, request: JsonObject, limits: ReadLimits
 ) -> tuple[LocalTable, EstimationRequest]:
     with _told_of(path):
-        local = LocalTable.read(path, reading, LOCAL, limits)
+        local = LocalTable.read(path, reading, request, limits)
         estimation = estimation_of(job_of(request), local, None)
     network_with_errors(estimation, "--estimator")
     assert isinstance(estimation, EstimationRequest)

@@ -72,7 +72,7 @@ def fit_file(
     not fit the model, and `JobFailedError` where the numerics allow no result, or a column tells
     no two groups.
     """
-    local = LocalTable.read(path, reading, request["dataset_id"], limits, labels=wanted.by)
+    local = LocalTable.read(path, reading, request, limits, by=wanted.by)
     dataset = local.dataset
     true_edges = None if truth is None else _true_edges(truth, dataset)
     if wanted.by is not None:
@@ -108,14 +108,13 @@ def fit_file(
 def _without(request: JsonObject, by: str, dataset: ReadDataset) -> JsonObject:
     """Return the request for a network without the column of groups.
 
-    Raises `BadParameter` where the table lacks that column, or it was asked for as a variable.
+    Raises `BadParameter` where it was asked for as a variable.
     """
     names = dataset.table.column_names
-    if by not in names:
-        raise typer.BadParameter("the table has no column of this name", param_hint="--by")
     variables = request.get("variables")
     if variables is None:
-        return request | {"variables": [name for name in names if name != by]}
+        aside = (by, request.get("cluster"))
+        return request | {"variables": [name for name in names if name not in aside]}
     if by in map(clean_name, variables):
         told = f"{shorten(by)} is a variable of the network, by --variable"
         raise typer.BadParameter(told, param_hint="--by")

@@ -51,7 +51,7 @@ def impute_file(
     not fit the model, and `JobFailedError` where the numerics allow no result.
     """
     job = validated(pydantic.TypeAdapter(EstimationSpec), request)
-    local = LocalTable.read(path, reading, job.dataset_id, limits)
+    local = LocalTable.read(path, reading, request, limits)
     spec = resolve(job, local.dataset.summary)
     maker = mean_imputations if spec.imputations is None else multiple_imputations
     estimation = EstimationRequest(spec, texts=local.texts, ground_truth=None, **local.inputs())

@@ -8,7 +8,7 @@ from service.jobs.specs.bootstrap import BootstrapSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.results.outcome import Outcome
 from service.results.schemas import EstimationResult
-from worker.artefacts.fitted import to_array
+from worker.artefacts.fitted import cells_and_clusters
 from worker.cli.local_parts import finish_parts
 from worker.cli.validation import validated
 from worker.jobs.bootstrap import PartRequest, parts_of, put_together, run_part
@@ -40,7 +40,7 @@ def bootstrap_here(
     """Fit resamples of the `table` that an `outcome` is of, as a service's job would."""
     assert isinstance(outcome.document, EstimationResult)
     estimated = Estimated.of(spec, outcome.document, outcome.edges)
-    cells = to_array(table.select(planned(spec.variables)))
-    requests = [PartRequest(part, estimated, cells, None) for part in parts_of(request)]
+    cells, clusters = cells_and_clusters(spec, planned(spec.variables), table)
+    requests = [PartRequest(part, estimated, cells, clusters, None) for part in parts_of(request)]
     finished = finish_parts(run_part, requests, STAGE, on_step)
     return put_together(request, estimated, finished, on_step)

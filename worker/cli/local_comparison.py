@@ -41,8 +41,9 @@ def compare_file(
     not fit a model, and `JobFailedError` where no model can be fitted.
     """
     adapter = pydantic.TypeAdapter(ComparisonSpec)
-    job = validated(adapter, request | {"dataset_id": LOCAL})
-    local = LocalTable.read(path, reading, LOCAL, limits)
+    request = request | {"dataset_id": LOCAL}
+    job = validated(adapter, request)
+    local = LocalTable.read(path, reading, request, limits)
     spec = resolve_comparison(job, local.dataset.summary)
     requests = [
         PartRequest(

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pydantic
 
 from service.datasets.options import ReadLimits, ReadOptions
+from service.datasets.readers.tokens import parse_number
 from service.datasets.reading import ReadDataset, read_csv_texts, read_dataset
 from service.datasets.stored_table import Texts
-from service.datasets.vocabulary import DatasetFormat
+from service.datasets.vocabulary import DatasetFormat, Decimal
 from service.results.schemas import DatasetIdentity
 from worker.cli.client import JsonObject
 from worker.cli.validation import validated
-from worker.jobs.difference_sides import shortest
 
 
 @dataclass(frozen=True)
@@ -32,25 +32,29 @@ class LocalTable:
         cls,
         path: Path,
         reading: JsonObject,
-        dataset_id: str,
+        request: JsonObject,
         limits: ReadLimits,
-        labels: str | None = None,
+        by: str | None = None,
     ) -> Self:
-        """Read a file, whose column of the name `labels`, if any, may be one of texts.
+        """Read the file of a `request`, whose column of clusters holds labels.
 
-        Raises `ProblemError` for what cannot be read or is above `limits`.
+        So may the column `by` that tells groups. Raises `ProblemError` for what cannot be read or
+        is above `limits`.
         """
+        labels = [name for name in (request.get("cluster"), by) if name is not None]
+        if labels:
+            reading = reading | {"labels": [*reading.get("labels", []), *labels]}
         options = validated(pydantic.TypeAdapter(ReadOptions), reading)
         content = path.read_bytes()
-        dataset = read_dataset(content, options, limits, labels=labels)
-        if labels is not None and dataset.labels.num_rows:
-            dataset = replace(dataset, table=_labelled(dataset, labels))
+        dataset = read_dataset(content, options, limits)
+        if by is not None:
+            dataset = replace(dataset, table=_with_texts(dataset, by))
         is_csv = dataset.format is DatasetFormat.CSV
         return cls(
             dataset,
             partial(read_csv_texts, content, dataset.summary) if is_csv else None,
             DatasetIdentity(
-                id=dataset_id, name=path.name, sha256=hashlib.sha256(content).hexdigest()
+                id=request["dataset_id"], name=path.name, sha256=hashlib.sha256(content).hexdigest()
             ),
         )
 
@@ -64,11 +68,15 @@ class LocalTable:
         }
 
 
-def _labelled(dataset: ReadDataset, name: str) -> pa.Table:
-    """Return the table with a column that holds texts as one of texts."""
-    place = dataset.table.column_names.index(name)
+def _with_texts(dataset: ReadDataset, name: str) -> pa.Table:
+    """Return the table with a column of labels as their texts, or as numbers if all of them are."""
+    texts = dataset.labels.get(name)
+    if not texts:
+        return dataset.table
+    dialect = dataset.summary.csv_dialect
+    decimal = Decimal.POINT if dialect is None else dialect.decimal
+    numbers = {number: parse_number(text, decimal) for number, text in texts.items()}
+    labels = texts if None in numbers.values() else numbers
     cells = dataset.table[name].to_pylist()
-    texts = [None if cell is None else shortest(cell) for cell in cells]
-    for row, text in zip(*(column.to_pylist() for column in dataset.labels.columns), strict=True):
-        texts[row - 1] = text
-    return dataset.table.set_column(place, name, pa.array(texts, pa.string()))
+    column = pa.array([None if cell is None else labels[int(cell)] for cell in cells])
+    return dataset.table.set_column(dataset.table.column_names.index(name), name, column)

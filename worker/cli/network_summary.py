@@ -9,6 +9,7 @@ from service.http.words import counted
 from service.results.edges import Edge
 from service.results.schemas import EstimationResult, TransformStep
 from worker.artefacts.ground_truth import Pair
+from worker.artefacts.report.section import in_clusters
 from worker.cli.printing import edge_table, print_ending, print_warnings
 
 NUM_TOP_EDGES = 10
@@ -38,7 +39,8 @@ def print_fit(console: Console, result: EstimationResult) -> None:
     strength_text = "none" if strength is None else f"{strength:g}"
     cells = counts.n_rows * counts.n_variables
     console.print(
-        f"{counted(counts.n_rows, 'row')}, {counted(counts.n_variables, 'variable')}, "
+        f"{counted(counts.n_rows, 'row')}{in_clusters(counts.n_clusters)}, "
+        f"{counted(counts.n_variables, 'variable')}, "
         f"{counts.n_missing / cells:.1%} of the cells missing; transform {_transform(result)}, "
         f"linear term {result.linear.choice}, penalty {strength_text}, seed {result.seed}.",
         highlight=False,

@@ -23,6 +23,7 @@ from service.results.bootstrap_result import (
     StatisticStabilityRead,
 )
 from service.results.outcome import Outcome
+from vnce_engine.data.clusters import Codes
 from vnce_engine.estimators.bootstrap import fit_resamples, with_replacement
 from vnce_engine.estimators.correlation_stability import subset
 from vnce_engine.estimators.seeds import seed_of
@@ -43,7 +44,7 @@ from worker.artefacts.bootstrap_files import (
     stability_artefacts,
 )
 from worker.artefacts.figures.drawing import label
-from worker.artefacts.fitted import to_array
+from worker.artefacts.fitted import cells_and_clusters
 from worker.artefacts.report.bootstrap import bootstrap_section
 from worker.artefacts.report.rendering import job_report
 from worker.jobs.builders import build_estimator
@@ -69,6 +70,8 @@ class PartRequest:
     spec: BootstrapPartSpec
     estimated: Estimated
     table: FloatArray
+    # The cluster of each row; None where rows are independent.
+    clusters: Codes | None
     checkpoint: Checkpoint | None
 
 
@@ -78,8 +81,10 @@ def load_part(
     """Return what a part needs; raises as `load_estimated`."""
     estimated = load_estimated(session, spec.job_id)
     stored = datasets.load_table(session, estimated.spec.dataset_id)
-    table = stored.table.select(planned(estimated.spec.variables))
-    return PartRequest(spec, estimated, to_array(table), checkpoint)
+    names = planned(estimated.spec.variables)
+    return PartRequest(
+        spec, estimated, *cells_and_clusters(estimated.spec, names, stored.table), checkpoint
+    )
 
 
 def split(spec: BootstrapSpec, on_step: OnStep) -> Split:
@@ -123,6 +128,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         seed_of(planned(spec.seed)),
         on_step,
         draw=subset if spec.are_subsets else with_replacement,
+        clusters=request.clusters,
     )
     outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(
@@ -163,6 +169,7 @@ def put_together(
     document = BootstrapResult(
         kind="bootstrap",
         bootstrapped_job_id=spec.job_id,
+        n_clusters=estimated.result.counts.n_clusters,
         n_requested=found.n_requested,
         n_ok=found.n_ok,
         n_failed=found.n_requested - found.n_ok,

@@ -22,6 +22,7 @@ from service.results.outcome import Outcome
 from service.results.parts_result import PartFailureRead
 from service.results.schemas import DatasetIdentity
 from service.results.vocabulary import EdgeRule
+from vnce_engine.data.clusters import Codes, cluster_codes
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.estimators.held_out_density import HeldOutDensity, held_out_density
 from vnce_engine.estimators.seeds import seed_of
@@ -30,15 +31,13 @@ from vnce_engine.runtime.progress import within
 from vnce_engine.runtime.reports import FitStep
 from vnce_engine.selection.held_out_gains import standings
 from worker.artefacts.comparison_files import (
-    HELD_OUT,
-    PAIRS,
     ComparedNetwork,
     Votes,
     compared_pair,
     comparison_artefacts,
 )
 from worker.artefacts.figures.drawing import label
-from worker.artefacts.fitted import applied, edges_of
+from worker.artefacts.fitted import applied, cluster_labels, edges_of
 from worker.artefacts.report.comparison import comparison_section
 from worker.artefacts.report.methods import Paragraph, compared_methods
 from worker.artefacts.report.rendering import job_report
@@ -97,9 +96,14 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
     names = planned(estimation.variables)
     started = time.process_time()
     censored = count_censored(names, estimation.censored, request.fit.censored)
-    fit = partial(_fits, request, request.fit.table.select(names), on_step)
+    table, clusters = request.fit.table, None
+    if (labels := cluster_labels(estimation, table)) is not None:
+        clusters = cluster_codes(labels, len(labels))
+    fit = partial(_fits, request, table.select(names), clusters, on_step)
     (estimator, held_out), _ = resume_or_restart(fit, request.fit.checkpoint)
-    network = ComparedNetwork.of(held_out.log_densities, edges_of(names, estimator), names)
+    network = ComparedNetwork.of(
+        held_out.log_densities, edges_of(names, estimator), names, held_out.clusters
+    )
     return Outcome(
         document=ComparisonPartResult(
             kind="comparison-part",
@@ -124,7 +128,11 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
 
 
 def _fits(
-    request: PartRequest, table: pa.Table, on_step: OnStep, checkpoint: Checkpoint
+    request: PartRequest,
+    table: pa.Table,
+    clusters: Codes | None,
+    on_step: OnStep,
+    checkpoint: Checkpoint,
 ) -> tuple[NetworkEstimator, HeldOutDensity]:
     estimation, n_folds = request.spec.estimation, request.spec.n_folds
     whole = within(on_step, 0, n_folds + 1, "all rows")
@@ -137,6 +145,7 @@ def _fits(
         seed_of(planned(estimation.seed)),
         on_step,
         checkpoint,
+        clusters,
     )
     return estimator, held_out
 
@@ -155,9 +164,9 @@ def put_together(
         result.label: result for result in parts.results if isinstance(result, ComparisonPartResult)
     }
     found = {
-        name: ComparedNetwork.read(files[HELD_OUT], files[PAIRS])
-        for name, files in zip(results, parts.files, strict=True)
+        name: ComparedNetwork.read(files) for name, files in zip(results, parts.files, strict=True)
     }
+    one = next(iter(found.values()))
     models = _models(spec, found, results, parts.failures)
     networks = {model.name: found[model.name] for model in models if model.name in found}
     votes = Votes.of(networks.values())
@@ -171,7 +180,8 @@ def put_together(
         kind="comparison",
         dataset=dataset,
         names=planned(spec.variables),
-        n_rows=len(next(iter(found.values())).log_densities),
+        n_rows=len(one.log_densities),
+        n_clusters=None if one.clusters is None else len(np.unique(one.clusters)),
         n_folds=spec.n_folds,
         models=models,
         n_pairs=len(order),
@@ -213,7 +223,10 @@ def _models(
             reason=results[standing.name].reason,
             fit=results[standing.name].fit,
         )
-        for standing in standings({name: one.log_densities for name, one in found.items()})
+        for standing in standings(
+            {name: one.log_densities for name, one in found.items()},
+            next(iter(found.values())).clusters,
+        )
     ]
     failed = [
         ComparedModelRead(

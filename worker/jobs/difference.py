@@ -101,6 +101,7 @@ def run_part(request: PartRequest, on_step: OnStep) -> Outcome:
         range(spec.first, spec.first + spec.n_permutations),
         seed_of(planned(spec.seed)),
         on_step,
+        clusters=(sides.first.clusters, sides.second.clusters),
     )
     outcomes, _ = resume_or_restart(fit, request.checkpoint)
     return Outcome(
@@ -222,7 +223,10 @@ def _edges(found: Difference, names: Sequence[str], fdr: float) -> list[Differen
 
 
 def _network(side: Side, job_id: str) -> DifferenceNetworkRead:
-    return DifferenceNetworkRead(label=side.label, job_id=job_id, n_rows=len(side.table))
+    number = None if side.clusters is None else len(np.unique(side.clusters))
+    return DifferenceNetworkRead(
+        label=side.label, job_id=job_id, n_rows=len(side.table), n_clusters=number
+    )
 
 
 def _test(test: GlobalTest) -> GlobalTestRead:

@@ -13,10 +13,11 @@ from service.http.words import counted
 from service.jobs.specs.base import planned
 from service.jobs.specs.difference import DifferencePartSpec, DifferenceSpec
 from service.jobs.specs.estimation import EstimationSpec
-from vnce_engine.data.tables import known_rows
+from vnce_engine.data.clusters import Codes
+from vnce_engine.data.tables import is_known
 from vnce_engine.estimators.base import NetworkEstimator
-from vnce_engine.estimators.difference import refuse_small_group
-from worker.artefacts.fitted import to_array
+from vnce_engine.estimators.difference import refuse_shared_clusters, refuse_small_group
+from worker.artefacts.fitted import cells_and_clusters
 from worker.jobs.builders import build_estimator
 from worker.jobs.estimated import Estimated, load_estimated
 from worker.jobs.failures import incompatible
@@ -26,6 +27,8 @@ _MOST_LISTED = 5
 _LARGEST_WHOLE = 2.0**53
 
 FloatArray = NDArray[np.float64]
+# Rows, and the cluster of each where they are dependent.
+Group = tuple[FloatArray, Codes | None]
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Side:
     estimated: Estimated
     # (n, d), NaN where missing, something observed in every row; columns in the first's order.
     table: FloatArray
+    # The cluster of each row; None where rows are independent.
+    clusters: Codes | None
 
     def estimator(self, column_transform: str | list[str] | None) -> NetworkEstimator:
         """Return what fits it by the choices that its estimation made, and these transforms."""
@@ -83,26 +88,27 @@ def two_results(first: Estimated, table: pa.Table, second: Estimated, other: pa.
             f"{name} ({place})" for name, place in zip(labels, ("first", "second"), strict=True)
         ]
     return Sides(
-        Side(labels[0], first, known_rows(to_array(table.select(names)))),
-        Side(labels[1], second, known_rows(to_array(other.select(names)))),
+        Side(labels[0], first, *_known(*cells_and_clusters(first.spec, names, table))),
+        Side(labels[1], second, *_known(*cells_and_clusters(second.spec, names, other))),
     )
 
 
 def groups_of(estimated: Estimated, table: pa.Table, by: str) -> Sides:
     """Return the networks of two groups of rows; raises as `labelled_groups`."""
     groups = labelled_groups(estimated.spec, table, by)
-    first, second = (Side(label, estimated, rows) for label, rows in groups.items())
+    first, second = (Side(label, estimated, *group) for label, group in groups.items())
     return Sides(first, second, table[by].null_count)
 
 
-def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str, FloatArray]:
+def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str, Group]:
     """Return the rows of the variables that a column has either of two values for, by a label.
 
     The values are numbers or texts. Raises `JobFailedError` unless the column has two different
-    ones, and rows enough of each.
+    ones, rows enough of each, and no cluster rows of both.
     """
     names = planned(spec.variables)
-    values, rows = table[by].to_numpy(), to_array(table.select(names))
+    values = table[by].to_numpy()
+    rows, clusters = cells_and_clusters(spec, names, table)
     found = np.unique(table[by].drop_null().to_numpy()).tolist()
     if len(found) != 2:
         listed = ", ".join(map(_label, found[:_MOST_LISTED]))
@@ -111,14 +117,31 @@ def labelled_groups(spec: EstimationSpec, table: pa.Table, by: str) -> dict[str,
             f"Column {by} has {counted(len(found), 'different value')} ({listed}{more}); groups "
             "need a column of exactly two."
         )
-    groups = {f"{by} = {_label(value)}": known_rows(rows[values == value]) for value in found}
-    for group, of_group in groups.items():
+    first, second = (np.flatnonzero(values == value) for value in found)
+    if clusters is not None:
+        try:
+            refuse_shared_clusters(clusters[first], clusters[second])
+        except ValueError as refusal:
+            raise incompatible(f"{by} and {spec.cluster}: {refusal}.") from refusal
+    groups = {
+        f"{by} = {_label(value)}": _known(
+            rows[chosen], None if clusters is None else clusters[chosen]
+        )
+        for value, chosen in zip(found, (first, second), strict=True)
+    }
+    for group, (of_group, _) in groups.items():
         try:
             refuse_small_group(build_estimator(spec), of_group, names)
         except ValueError as refusal:
             reason = str(refusal).rstrip(".")
             raise incompatible(f"{group}, {counted(len(of_group), 'row')}: {reason}.") from refusal
     return groups
+
+
+def _known(rows: FloatArray, clusters: Codes | None) -> Group:
+    """Return the rows with something observed, and their clusters."""
+    known = is_known(rows)
+    return rows[known], None if clusters is None else clusters[known]
 
 
 def _label(value: float | str) -> str:

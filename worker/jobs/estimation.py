@@ -22,7 +22,7 @@ from service.results.schemas import DatasetIdentity, EstimationResult
 from vnce_engine.estimators.base import NetworkEstimator
 from vnce_engine.runtime.checkpoint import Checkpoint, UnusableCheckpointError
 from vnce_engine.runtime.reports import FitStatus, FitStep, FitWarning
-from worker.artefacts.fitted import FittedNetwork
+from worker.artefacts.fitted import FittedNetwork, cluster_labels
 from worker.artefacts.ground_truth import Pair, pair
 from worker.artefacts.network_files import MAKERS, Maker
 from worker.artefacts.report.page import report_artefact
@@ -58,7 +58,8 @@ class EstimationRequest:
     """Everything that decides an estimation; the same request gives the same numbers."""
 
     spec: EstimationSpec
-    # A column of doubles for every variable of the spec, null where no number is known.
+    # A column of doubles for every variable of the spec, and its clusters, null where no number is
+    # known.
     table: pa.Table
     # What was read for its numbers; None where the upload had no texts.
     texts: Texts | None
@@ -125,7 +126,10 @@ def estimate_files(
 
     report(on_step, "export", FITTED)
     started = time.perf_counter()
-    fitted = FittedNetwork.of(spec, request.dataset.name, estimator, table, request.texts, truth)
+    clusters = cluster_labels(spec, request.table)
+    fitted = FittedNetwork.of(
+        spec, request.dataset.name, estimator, table, request.texts, truth, clusters
+    )
     artefacts = _make_artefacts(fitted, makers, on_step)
     document = encode(
         fitted,
@@ -199,7 +203,8 @@ def fit_network(
     estimator = build_estimator(request.spec)
     try:
         # A table, for the names in its refusals.
-        estimator.fit(table, on_step=on_step, checkpoint=checkpoint)
+        clusters = cluster_labels(request.spec, request.table)
+        estimator.fit(table, on_step=on_step, checkpoint=checkpoint, clusters=clusters)
     except UnusableCheckpointError:
         raise
     except ValueError as refusal:

@@ -278,6 +278,7 @@ def _counts(fitted: FittedNetwork, censored: dict[str, int]) -> CountsRead:
         n_rows=len(missing),
         n_empty_rows=int(missing.all(axis=1).sum()),
         n_fitted_rows=_num_fitted_rows(fitted, missing),
+        n_clusters=fitted.estimator.diagnostics_.num_clusters,
         n_variables=missing.shape[1],
         n_missing=int(missing.sum()),
         n_censored=sum(censored.values()),

@@ -1,5 +1,6 @@
 """Texts to numbers, a whole block of columns at a time; what is no number is accounted for."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +22,6 @@ CELL_SCHEMA = pa.schema(
         ("upper", pa.float64()),
     ]
 )
-# Cells of a column of labels that are no numbers: `row` from 1.
-LABEL_SCHEMA = pa.schema([("row", pa.int64()), ("text", pa.string())])
 # Beyond it not every whole number is a double.
 LARGEST_EXACT_INTEGER = 2**53
 _LONG_INTEGER = r"^[+-]?[0-9]{16,}$"
@@ -41,15 +40,10 @@ class Refused:
 
 
 class CellLedger:
-    """Reads texts and remembers, by column number, every cell that is not simply a number.
+    """Reads texts and remembers, by column number, every cell that is not simply a number."""
 
-    Of the `label_column`, if any, no text is refused.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, label_column: int | None = None) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-        self.label_column = label_column
-        self._labels: list[pa.Table] = []
         self.tokens: Counter[tuple[int, Token]] = Counter()
         self.refused: dict[tuple[int, str], Refused] = {}
         self.num_refused = 0
@@ -58,6 +52,8 @@ class CellLedger:
         # Column, row and token of each censored or unknown cell; a table may hold little else.
         self._censored: list[pa.Table] = []
         self._token_numbers: dict[Token, int] = {}
+        # Of each column of labels, the number of every label.
+        self.labels: dict[int, dict[str, int]] = {}
 
     @property
     def is_hopeless(self) -> bool:
@@ -71,6 +67,14 @@ class CellLedger:
         in silence. Rows are counted from `first_row` on, the first row of all being 1.
         """
         num_rows = len(texts) // len(columns)
+        if not self.labels.keys().isdisjoint(columns):
+            parts = (texts.slice(i * num_rows, num_rows) for i in range(len(columns)))
+            texts = pa.concat_arrays(
+                [
+                    self._numbered(part, self.labels[column]) if column in self.labels else part
+                    for part, column in zip(parts, columns, strict=True)
+                ]
+            )
         trimmed = pc.utf8_trim_whitespace(texts)
         self._count_trimmed(texts, trimmed, columns, num_rows)
         is_number = pc.match_substring_regex(trimmed, NUMBER_PATTERNS[self.vocabulary.decimal])
@@ -131,9 +135,22 @@ class CellLedger:
             schema=CELL_SCHEMA,
         )
 
-    def labels(self) -> pa.Table:
-        """Return the cells of the column of labels that are neither numbers nor missing."""
-        return pa.concat_tables([LABEL_SCHEMA.empty_table(), *self._labels])
+    def _numbered(self, texts: pa.Array, numbers: dict[str, int]) -> pa.Array:
+        """Return labels as the digits of their numbers; what means missing stays as it is."""
+        encoded = pc.utf8_trim_whitespace(texts).dictionary_encode()
+        digits = []
+        for label in encoded.dictionary.to_pylist():
+            token = self._token_or_none(label)
+            if token is not None and token.kind is TokenKind.MISSING:
+                digits.append(label)
+                continue
+            if label not in numbers:
+                # Numbers that stand for missing are none of a label's.
+                last = next(reversed(numbers.values()), -1)
+                free = itertools.count(last + 1)
+                numbers[label] = next(n for n in free if n not in self.vocabulary.na_numbers)
+            digits.append(str(numbers[label]))
+        return pa.array(digits, pa.string()).take(encoded.indices)
 
     def _mask_numbers(
         self, values: pa.Array, texts: pa.Array, columns: range, num_rows: int, first_row: int
@@ -175,11 +192,9 @@ class CellLedger:
             token = tokens[index]
             if token:
                 self.tokens[number, token] += count
-            elif number != self.label_column:
+            else:
                 self.refuse(number, words[index], first, count)
         self._keep_censored(cells, tokens)
-        if self.label_column is not None:
-            self._keep_labels(cells, words, tokens)
 
     def _keep_censored(self, cells: pa.Table, tokens: list[Token | None]) -> None:
         numbers = [
@@ -192,16 +207,6 @@ class CellLedger:
             renumbered = pa.array(numbers, pa.int32()).take(cells["token"])
             kept = cells.set_column(2, "token", renumbered)
             self._censored.append(kept.filter(pc.is_valid(kept["token"])))
-
-    def _keep_labels(self, cells: pa.Table, words: list[str], tokens: list[Token | None]) -> None:
-        texts = [
-            None if token and token.kind is TokenKind.MISSING else word
-            for word, token in zip(words, tokens, strict=True)
-        ]
-        kept = cells.filter(pc.equal(cells["column"], self.label_column))
-        taken = pa.array(texts, pa.string()).take(kept["token"])
-        table = pa.table([kept["row"], taken], schema=LABEL_SCHEMA)
-        self._labels.append(table.filter(pc.is_valid(table["text"])))
 
     def _token_or_none(self, text: str) -> Token | None:
         token = self.vocabulary.token(text)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers.cells import LARGEST_EXACT_INTEGER, CellLedger
-from service.datasets.readers.names import check_names, place_of
+from service.datasets.readers.names import check_names, label_columns
 from service.datasets.readers.parsed import ParsedTable
 from service.datasets.readers.refusals import shorten, too_large, unreadable
 from service.datasets.readers.tokens import Vocabulary
@@ -27,19 +27,14 @@ _EXTENSION = b"ARROW:extension:name"
 ARROW_FILE_MAGIC = b"ARROW1\0\0"
 
 
-def read_parquet(
-    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None = None
-) -> ParsedTable:
-    """Return the table in a Parquet file; what its footer announces is judged first.
-
-    The column of this name, if any, may hold `labels`, categories of texts too.
-    """
+def read_parquet(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    """Return the table in a Parquet file; what its footer announces is judged first."""
     with _damage_reported("Parquet"):
         file.seek(0)
         source = pa.PythonFile(file, mode="r")
         metadata = pq.read_metadata(source)
         schema = pq.read_schema(source)
-        columns = _Columns(schema, options, limits, labels)
+        columns = _Columns(schema, options, limits)
         columns.check_size(metadata.num_rows)
         _check_decoded_bytes(metadata, limits)
         texts = [field.name for field in schema if _is_text(field.type)]
@@ -50,7 +45,7 @@ def read_parquet(
             # Texts written as differences cannot be; Arrow has no type of its own for saying so.
             if not texts:
                 raise
-            columns = _Columns(schema, options, limits, labels)
+            columns = _Columns(schema, options, limits)
             columns.add_all(_parquet_batches(source, len(schema), []))
         return columns.parsed(DatasetFormat.PARQUET)
 
@@ -63,20 +58,15 @@ def _parquet_batches(
     yield from parquet.iter_batches(batch_rows, use_threads=False)
 
 
-def read_arrow(
-    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None = None
-) -> ParsedTable:
-    """Return the table in an Arrow IPC file (Feather) or stream, batch by batch.
-
-    The column of this name, if any, may hold `labels`, categories of texts too.
-    """
+def read_arrow(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    """Return the table in an Arrow IPC file (Feather) or stream, batch by batch."""
     with _damage_reported("Arrow"):
         # A file is a stream between a magic number and a footer.
         file.seek(0)
         is_file = file.read(len(ARROW_FILE_MAGIC)) == ARROW_FILE_MAGIC
         file.seek(len(ARROW_FILE_MAGIC) if is_file else 0)
         with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
-            columns = _Columns(reader.schema, options, limits, labels)
+            columns = _Columns(reader.schema, options, limits)
             columns.add_all(_validated(reader))
         return columns.parsed(DatasetFormat.ARROW)
 
@@ -91,20 +81,18 @@ def _validated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class _Columns:
     """The columns of one columnar upload while its batches arrive."""
 
-    def __init__(
-        self, schema: pa.Schema, options: ReadOptions, limits: ReadLimits, labels: str | None
-    ) -> None:
+    def __init__(self, schema: pa.Schema, options: ReadOptions, limits: ReadLimits) -> None:
         self._limits = limits
         self._labels = _label_columns(schema)
         self._fields = [field for field in schema if field.name not in self._labels]
         self._numbers = [i for i, field in enumerate(schema) if field.name not in self._labels]
         self._names = [field.name for field in self._fields]
         check_names(self._names, limits)
-        place = place_of(labels, self._names)
-        if place is not None:
+        self._ledger = CellLedger(Vocabulary.of(options))
+        self._ledger.labels = label_columns(self._names, options)
+        for place in self._ledger.labels:
             self._fields[place] = _as_text(self._fields[place])
         _refuse_types(self._fields)
-        self._ledger = CellLedger(Vocabulary.of(options), place)
         self._chunks: list[list[pa.Array]] = [[] for _ in self._fields]
         self._num_rows = 0
 
@@ -140,9 +128,10 @@ class _Columns:
     def _convert(self, values: pa.Array, dtype: pa.DataType, column: int) -> pa.Array:
         self._ledger.count_missing(column, "null", values.null_count)
         if _is_text(dtype):
-            return self._ledger.read(
-                _short_texts(values), range(column, column + 1), self._num_rows + 1
-            )[0]
+            # Long labels may differ in their ends alone.
+            is_label = column in self._ledger.labels
+            texts = pc.cast(values, pa.string()) if is_label else _short_texts(values)
+            return self._ledger.read(texts, range(column, column + 1), self._num_rows + 1)[0]
         if pa.types.is_boolean(dtype):
             values = pc.cast(values, pa.uint8())
         if pa.types.is_decimal(dtype):
@@ -161,8 +150,6 @@ class _Columns:
                 columns=sorted(self._labels),
                 count=len(self._labels),
             )
-        place = self._ledger.label_column
-        numbers = [field for number, field in enumerate(self._fields) if number != place]
         for code, message, is_such in (
             (ChangeCode.TEXT_READ_AS_NUMBERS, "Texts were read like CSV cells.", _is_text),
             (
@@ -176,7 +163,11 @@ class _Columns:
                 pa.types.is_decimal,
             ),
         ):
-            names = [field.name for field in numbers if is_such(field.type)]
+            names = [
+                field.name
+                for column, field in enumerate(self._fields)
+                if is_such(field.type) and column not in self._ledger.labels
+            ]
             if names:
                 yield Change(code=code, message=message, columns=names, count=len(names))
 

@@ -13,7 +13,7 @@ from service.datasets.readers import character_encoding as encoding
 from service.datasets.readers import csv_dialect
 from service.datasets.readers.cells import CellLedger
 from service.datasets.readers.csv_dialect import Dialect, RecordReader
-from service.datasets.readers.names import check_names, place_of
+from service.datasets.readers.names import check_names, label_columns
 from service.datasets.readers.parsed import LineIndex, ParsedTable
 from service.datasets.readers.refusals import MAX_ITEMS, shorten, too_large, unreadable
 from service.datasets.readers.tokens import Vocabulary, parse_number
@@ -26,17 +26,15 @@ from service.http.words import counted
 _BLOCK_CELLS = 50_000
 
 
-def read_csv(
-    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None = None
-) -> ParsedTable:
-    """Return the table in a CSV file; the column of this name, if any, may hold `labels`.
+def read_csv(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    """Return the table in a CSV file.
 
     Raises `ProblemError` for anything that cannot be read without guessing: encoding, dialect,
     lines above the header, ragged rows, unclosed quotes, nameless or repeated columns.
     """
     characters = encoding.determine(file, options.encoding)
     with _opened(file, characters, options) as (dialect, records):
-        table = _CsvTable(dialect, options, limits, labels)
+        table = _CsvTable(dialect, options, limits)
         table.read(records)
     return table.parsed(characters)
 
@@ -95,13 +93,10 @@ class _Records:
 class _CsvTable:
     """The columns of one CSV file while it is being read."""
 
-    def __init__(
-        self, dialect: Dialect, options: ReadOptions, limits: ReadLimits, labels: str | None
-    ) -> None:
+    def __init__(self, dialect: Dialect, options: ReadOptions, limits: ReadLimits) -> None:
         self._dialect = dialect
         self._options = options
         self._limits = limits
-        self._labels = labels
         self._ledger = CellLedger(Vocabulary.of(options, dialect.decimal))
         self._lines = LineIndex()
         self._chunks: list[list[pa.Array]] = []
@@ -119,7 +114,7 @@ class _CsvTable:
         is_nameless = not self._names[0].strip()
         check_names(self._names[is_nameless:], self._limits, first_position=1 + is_nameless)
         _refuse_numbers_as_names(self._names, self._header_line, self._dialect.decimal)
-        self._ledger.label_column = place_of(self._labels, self._names)
+        self._ledger.labels = label_columns(self._names, self._options)
         self._chunks = [[] for _ in self._names]
         if self._options.units_row:
             self._units = self._read_units(next(records, None))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers import character_encoding as encoding
 from service.datasets.readers.cells import LARGEST_EXACT_INTEGER, CellLedger
-from service.datasets.readers.names import check_names, place_of
+from service.datasets.readers.names import check_names, label_columns
 from service.datasets.readers.parsed import ParsedTable
 from service.datasets.readers.refusals import MAX_ITEMS, shorten, too_large, unreadable
 from service.datasets.readers.tokens import Vocabulary
@@ -43,10 +43,8 @@ _ABSENT: Final = _Absent()
 _RECORD: Final = _Record()
 
 
-def read_json(
-    file: BinaryIO, options: ReadOptions, limits: ReadLimits, labels: str | None = None
-) -> ParsedTable:
-    """Return the table in a JSON document; the column of this name, if any, may hold `labels`.
+def read_json(file: BinaryIO, options: ReadOptions, limits: ReadLimits) -> ParsedTable:
+    """Return the table in a JSON document.
 
     Raises `ProblemError` for a document that is not valid JSON (NaN and Infinity are not), is in
     no known layout, repeats a key, or holds rows or columns of unequal length.
@@ -65,7 +63,8 @@ def read_json(
         raise _unequal_columns(lengths)
     if len(names) * max(lengths.values(), default=0) > limits.max_cells:
         raise too_large("The table has too many cells.", "max_cells", limits.max_cells)
-    ledger = CellLedger(Vocabulary.of(options), place_of(labels, names))
+    ledger = CellLedger(Vocabulary.of(options))
+    ledger.labels = label_columns(names, options)
     return ParsedTable(
         format=DatasetFormat.JSON,
         names=names,
@@ -270,6 +269,9 @@ def _numbers(
             f"Row {row} of column {shorten(name)!r} is a list or an object, not a number.",
             ProblemItem(message="Not a plain value.", column=shorten(name), row=row),
         )
+    if number in ledger.labels and str in found:
+        cells[:] = [str(cell) if isinstance(cell, int | float) else cell for cell in cells]
+        found &= {str, type(None), _Absent}
     if bool in found:
         kinds.booleans.append(name)
     if _Absent in found:
@@ -279,7 +281,7 @@ def _numbers(
         ledger.count_missing(number, "null", sum(cell is None for cell in cells))
     texts = None
     if str in found:
-        if number != ledger.label_column:
+        if number not in ledger.labels:
             kinds.texts.append(name)
         texts = pa.array(
             [_encodable(c) if isinstance(c, str) else None for c in cells], pa.string()

@@ -4,7 +4,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 
-from service.datasets.options import ReadLimits
+from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers.refusals import shorten, too_large, unreadable
 from service.datasets.schemas import Change
 from service.datasets.vocabulary import ChangeCode
@@ -18,10 +18,10 @@ def clean_name(raw: str) -> str:
     return unicodedata.normalize("NFC", raw).strip()
 
 
-def place_of(name: str | None, raw: Sequence[str]) -> int | None:
-    """Return the place of a name among those of a file, which are cleaned; None where it lacks."""
-    names = [clean_name(one) for one in raw]
-    return names.index(name) if name in names else None
+def label_columns(names: Sequence[str], options: ReadOptions) -> dict[int, dict[str, int]]:
+    """Return the columns that hold labels, by their numbers, with none numbered yet."""
+    wanted = set(map(clean_name, options.labels))
+    return {number: {} for number, name in enumerate(names) if clean_name(name) in wanted}
 
 
 def check_names(raw: Sequence[str], limits: ReadLimits, *, first_position: int = 1) -> list[str]:

@@ -63,7 +63,8 @@ def refuse_cells(ledger: CellLedger, names: list[str], lines: dict[int, int]) ->
     raise unreadable(
         f"{at_least}{counted(ledger.num_refused, 'cell is', 'cells are')} neither numeric nor "
         f"known to mean missing: {shown}{more}. "
-        "Correct them, leave columns of text out, or name those that mean missing in `na_values`.",
+        "Correct them, leave columns of text out, name those that mean missing in `na_values`, or "
+        "name columns of labels in `labels`.",
         *items,
     )
 
@@ -82,7 +83,7 @@ def _column_item(cells: list[Refused], names: list[str], lines: dict[int, int]) 
     first = min(cells, key=lambda cell: cell.row)
     return ProblemItem(
         message=f"The column holds at least {len(cells)} different texts, the first of them in "
-        f"row {first.row}; is it one of labels? Leave it out.",
+        f"row {first.row}; is it one of labels? Leave it out, or name it in `labels`.",
         column=names[first.column],
         row=first.row,
         line=lines.get(first.row),

@@ -10,6 +10,7 @@ from service.jobs.specs.base import DEFAULT_SEED, DatasetId, Seed, SpecModel, Ta
 from service.jobs.specs.contrastive import VnceEstimatorSpec
 from service.jobs.specs.estimation import (
     Censored,
+    Cluster,
     EdgeThreshold,
     EstimationSpec,
     EstimatorSpec,
@@ -77,6 +78,7 @@ class ComparisonSpec(SpecModel):
         "each is fitted without every fold, and to all rows.",
     )
     variables: Variables = None
+    cluster: Cluster = None
     min_observed: MinObserved = None
     edge_threshold: EdgeThreshold = 0.1
     censored: Censored = CensoredRule.REFUSE
@@ -91,6 +93,7 @@ class ComparisonSpec(SpecModel):
             for name in (
                 "dataset_id",
                 "variables",
+                "cluster",
                 "min_observed",
                 "edge_threshold",
                 "censored",

@@ -45,6 +45,15 @@ MinObserved = Annotated[
         "2 % of the rows with something observed if that is more, but not more than half of them."
     ),
 ]
+Cluster = Annotated[
+    VariableName | None,
+    Field(
+        description="Column of the data set that has the same value in rows that may depend on "
+        "each other, such as those of one patient or plate; null: rows are independent. Not among "
+        "the variables; each row has a value. Of a column of texts the upload's `labels` keep "
+        "which are equal."
+    ),
+]
 EdgeThreshold = Annotated[
     float,
     Field(
@@ -83,6 +92,7 @@ class EstimationSpec(SpecModel):
     kind: Literal["estimation"] = Field("estimation", description="The job's kind.")
     dataset_id: DatasetId
     variables: Variables = None
+    cluster: Cluster = None
     model: ModelSpec = Field(
         # A factory, since a default that is an object stops client generators.
         default_factory=TruncatedGaussianModelSpec,

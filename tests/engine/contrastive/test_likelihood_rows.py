@@ -43,15 +43,16 @@ def test_scores_have_mean_zero_at_the_truth_and_the_information_for_their_spread
     """With four draws of each missing cell, which leave E[t | u] uncertain.
 
     The variance of 20,000 squares has a relative standard error of about .03, as each has 14 times
-    that of a normal one's. The mean of ten times as many drawn rows adds a tenth, and
-    draws up to a quarter of what is missing, here at most two thirds of a product's.
+    that of a normal one's, and draws add up to a quarter of what is missing, here at most two
+    thirds of a product's. The mean of ten times as many drawn rows adds a tenth to the variance of
+    the scores' mean.
     """
     rows, augmented = rows_of(20_000, [0.3, -0.2, 0.5], fraction)
     scores = rows.scores(augmented, torch.ones(rows.num_rows, dtype=torch.bool))[:, :-1]
-    errors = scores.std(dim=0) / rows.num_rows**0.5
+    errors = scores.std(dim=0) * ((1 + rows.chance) / rows.num_rows) ** 0.5
     assert (scores.mean(dim=0).abs() < 4 * errors).all()
     information = rows.information(augmented)[:-1, :-1] / rows.num_rows
-    ratio = scores.var(dim=0) / information.diagonal() / (1 + 20_000 / 200_000)
+    ratio = scores.var(dim=0) / information.diagonal()
     assert (ratio > 1 - 4 * 0.04).all()
     assert (ratio < 1 + 4 * 0.04 + (0.5 if fraction else 0.0)).all()
 
@@ -110,8 +111,7 @@ def test_complete_rows_have_their_own_statistics() -> None:
     values = rows._observations.values
     own = statistics(torch.cat([values, torch.ones(50, 1, dtype=torch.float64)], dim=1).mT).mT
     scores = rows.scores(augmented, torch.ones(50, dtype=torch.bool))
-    spread = (1 + 50 / 20_000) ** 0.5
-    torch.testing.assert_close(scores - scores.mean(dim=0), spread * (own - own.mean(dim=0)))
+    torch.testing.assert_close(scores - scores.mean(dim=0), own - own.mean(dim=0))
 
 
 def test_rows_beyond_those_of_the_covariance_count_for_the_mean(

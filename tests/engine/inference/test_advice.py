@@ -144,6 +144,8 @@ def may_warn(estimator: Any, options: Mapping[str, object], code: str) -> bool:
     match code:
         case "half-samples-failed" | "stability-undetermined":
             return options.get("selection") == "stability"
+        case "rows-taken-for-independent":
+            return "ebic_gamma" in options
         case "missing-cells-not-modelled":
             return "imputation" in options
         case "linear-term-found":
@@ -182,7 +184,7 @@ def strengths(text: str) -> list[float]:
     fixed = [value for name, value in settings(text) if name in ("penalty", "penalties")]
     beyond = re.findall(r"`penalties` go on to (\S+)\.$", text)
     listed = [value if isinstance(value, list) else [value] for value in fixed]
-    numbers = [float(value) for values in listed for value in values if value != "ebic"]
+    numbers = [float(value) for values in listed for value in values if value not in ("ebic", "cv")]
     return numbers + [float(value) for value in beyond]
 
 
@@ -196,6 +198,7 @@ WITHOUT_OPTIONS = {
     "linearly-dependent",
     "pair-never-observed",
     "pairs-without-inclusion",
+    "few-clusters",
 }
 # Tested by a table of its own: it is the table that says which transform helps.
 HEAVY = "heavy-tailed-column"

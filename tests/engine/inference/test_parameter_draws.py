@@ -66,14 +66,19 @@ def test_the_mean_of_draws_is_k_to_second_order() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("num_clusters", [None, 25])
 @pytest.mark.parametrize("kind", [PenaltyKind.RIDGE, PenaltyKind.CENTRED_RIDGE])
 @pytest.mark.parametrize("problem_class", [Problem, GaussianProblem])
 def test_changes_have_the_covariance_of_the_posterior_and_zeros_stay(
     problem_class: type[Problem] | type[GaussianProblem],
     kind: PenaltyKind,
+    num_clusters: int | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """(J + R)⁻¹ / n in the entries that are not zero, from 20,000 draws."""
+    """(J + R)⁻¹ / n in the entries that are not zero, from 20,000 draws.
+
+    In clusters (J + R)⁻¹ (V + R) (J + R)⁻¹ / n, with V of the sums of their scores.
+    """
     rng = np.random.default_rng(3)
     X = np.abs(rng.normal(size=(60, SIZE - 1)))
     X[rng.random(X.shape) < 0.3] = np.nan
@@ -82,9 +87,11 @@ def test_changes_have_the_covariance_of_the_posterior_and_zeros_stay(
     augmented = problem.start(has_linear=True)
     augmented[0, 1] = augmented[1, 0] = 0.3
     estimated = problem.constraints(has_linear=True).estimated()
-    step = UnpenalisedStep.of(problem.sample, augmented, estimated)
+    n = problem.num_rows
+    clusters = None if num_clusters is None else torch.arange(n) % num_clusters
+    step = UnpenalisedStep.of(problem.sample, augmented, estimated, clusters)
     assert step is not None
-    penalty = problem.penalty(1.0, kind, 60, has_linear=True)
+    penalty = problem.penalty(1.0, kind, n, has_linear=True)
 
     monkeypatch.setattr(module, "NUM_DRAWS", 20_000)
     monkeypatch.setattr(module, "_moved", lambda _, change, excess: change)
@@ -94,8 +101,16 @@ def test_changes_have_the_covariance_of_the_posterior_and_zeros_stay(
     is_free = augmented[i, j] != 0
     assert (changes[:, ~is_free] == 0).all()
     curvature = penalty.curvature(augmented[:-1, :-1]).matrix()
-    precision = 60 * (problem.sample.information(augmented) / 60 + curvature)[is_free][:, is_free]
-    whitened = torch.linalg.cholesky(precision).mT @ changes[:, is_free].mT
+    information = problem.sample.information(augmented) / n
+    spread = information
+    if clusters is not None:
+        scores = problem.sample.scores(augmented, torch.ones(n, dtype=torch.bool))
+        sums = torch.zeros(25, scores.shape[1], dtype=torch.float64)
+        sums.index_add_(0, clusters, scores - scores.mean(dim=0))
+        spread = 25 / 24 * (n - 1) / n * sums.mT @ sums / n
+    inverse = (information + curvature)[is_free][:, is_free].inverse()
+    covariance = inverse @ (spread + curvature)[is_free][:, is_free] @ inverse / n
+    whitened = torch.linalg.cholesky(covariance).inverse() @ changes[:, is_free].mT
     found = torch.cov(whitened)
     # Five standard errors of a variance from so many draws.
     torch.testing.assert_close(found, torch.eye(len(found)).double(), rtol=0, atol=5 * 0.01)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.stats import t as student
 from sklearn.base import clone
 
 from vnce_engine import GaussianVNCE, TruncatedGaussianNCE, TruncatedGaussianVNCE
@@ -97,21 +98,33 @@ def test_a_column_whose_variance_a_step_leaves_without_bound_has_correlations_al
     assert float(pairs.change_from_zero(change)[2, 0]) == pytest.approx(-0.4 * 0.1 / 0.2)
 
 
+@pytest.mark.parametrize("chance", [0.0, 0.5])
+@pytest.mark.parametrize("num_clusters", [None, 20, 3])
 @pytest.mark.parametrize("has_linear", [True, False])
 @pytest.mark.parametrize("problem_class", [Problem, GaussianProblem])
 def test_the_step_and_the_errors_are_those_of_their_matrices(
     problem_class: type[Problem] | type[GaussianProblem],
     has_linear: bool,
+    num_clusters: int | None,
+    chance: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By whole matrices t + J⁻¹ g and J⁻¹ V J⁻¹ / n, of which rows were taken a few at a time."""
+    """By whole matrices t + J⁻¹ g and J⁻¹ V J⁻¹ / n, of which rows were taken a few at a time.
+
+    Drawn rows' chance is that of rows, whatever clusters these are in.
+    """
     problem = incomplete_problem(problem_class)
     sample, n = problem.sample, problem.num_rows
     augmented = problem.start(has_linear=has_linear)
     augmented[0, 1] = augmented[1, 0] = 0.3
     is_estimated = problem.constraints(has_linear=has_linear).estimated()
     monkeypatch.setattr(uncertainty, "_CHUNK", 7 * NUM_PARAMETERS)
-    step = UnpenalisedStep.of(sample, augmented, is_estimated)
+    monkeypatch.setattr(type(sample), "chance", chance)
+    codes = (
+        None if num_clusters is None else np.random.default_rng(3).integers(num_clusters, size=n)
+    )
+    clusters = None if codes is None else torch.from_numpy(codes)
+    step = UnpenalisedStep.of(sample, augmented, is_estimated, clusters)
     assert step is not None
     found = step.uncertainty()
 
@@ -121,7 +134,12 @@ def test_the_step_and_the_errors_are_those_of_their_matrices(
     information = sample.information(augmented) / n
     inverse[torch.outer(free, free)] = information[free][:, free].inverse().flatten()
     end = augmented + to_matrix(inverse @ scores.mean(dim=0), NUM_COLUMNS + 1)
-    covariance = inverse @ torch.cov(scores.mT, correction=0) @ inverse / n
+    of_rows = spread = torch.cov(scores.mT, correction=0)
+    if codes is not None:
+        sums = np.stack([(scores - scores.mean(dim=0))[codes == g].sum(dim=0) for g in set(codes)])
+        factor = len(sums) / (len(sums) - 1) * (n - 1) / n
+        spread = torch.from_numpy(factor * sums.T @ sums / n)
+    covariance = inverse @ (spread + chance * of_rows) @ inverse / n
     slopes = torch.autograd.functional.jacobian(
         lambda theta: partial_correlations(to_matrix(theta, NUM_COLUMNS + 1)),
         end[tuple(torch.triu_indices(NUM_COLUMNS + 1, NUM_COLUMNS + 1))],
@@ -138,9 +156,75 @@ def test_the_step_and_the_errors_are_those_of_their_matrices(
     of_interaction = covariance.diagonal()[of_pair] / (end[i, i] * end[j, j])
     torch.testing.assert_close(found.null_error[i, j].square(), of_interaction)
     mean = scores.mean(dim=0)
-    assert step.distance == pytest.approx(n * float(mean @ inverse @ mean))
-    spread = torch.cov(scores.mT, correction=0)
+    by_chance = chance * float((inverse @ of_rows).trace())
+    assert step.distance == pytest.approx(n * float(mean @ inverse @ mean) - by_chance)
     assert step.expected_distance == pytest.approx(float((inverse @ spread).trace()))
+
+
+@pytest.mark.parametrize("estimator", [GaussianVNCE, TruncatedGaussianVNCE])
+def test_rows_in_clusters_of_their_own_are_independent_rows(
+    estimator: type[GaussianVNCE] | type[TruncatedGaussianVNCE],
+) -> None:
+    X = normal_table(80)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    labels = [f"row {place}" for place in np.random.default_rng(2).permutation(80)]
+    alone, own = estimator(penalty=0.3).fit(X), estimator(penalty=0.3).fit(X, clusters=labels)
+    assert own.edges_ == alone.edges_
+    assert own.centrality_ is not None
+    assert (alone.diagnostics_.num_clusters, own.diagnostics_.num_clusters) == (None, 80)
+
+
+def test_copies_of_rows_say_nothing_new_where_they_are_in_clusters() -> None:
+    """Standard errors are those of the rows once; by itself each copy counts as a row.
+
+    Those of the same copies, in clusters and not, have one J, and differ by the root of five but
+    for a fiftieth that noise adds to the variance, drawn for each copy, and what chance has both of
+    them share: a per cent each. Those of the rows once have a J of other noise rows, 800 of them,
+    which leave it a twentieth.
+    """
+    X = normal_table(200)
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    options: dict[str, Any] = {"penalty_kind": "ridge", "noise_ratio": 50}
+    once = GaussianVNCE(penalty=0.001, **options).fit(X)
+    five = GaussianVNCE(penalty=0.001, **options)
+    copies, labels = np.repeat(X, 5, axis=0), np.repeat(np.arange(200), 5)
+    errors, naive, clustered = (
+        debiased(model, "standard_error")[np.triu_indices(NUM_COLUMNS, 1)]
+        for model in (once, clone(five).fit(copies), clone(five).fit(copies, clusters=labels))
+    )
+    np.testing.assert_allclose(naive * math.sqrt(5), clustered, rtol=0.05)
+    np.testing.assert_allclose(clustered, errors, rtol=0.25)
+
+
+def test_degrees_of_freedom_are_those_of_clusters_that_have_both_columns() -> None:
+    X = normal_table(120)
+    labels = np.repeat(np.arange(12), 10)
+    X[labels >= 5, 0] = np.nan  # five clusters have the first column
+    model = GaussianVNCE(penalty=0.3, penalty_kind="ridge").fit(X, clusters=labels)
+    for edge in model.edges_:
+        assert edge.debiased is not None
+        assert edge.standard_error is not None
+        assert edge.upper is not None
+        freedom = 4 if edge.source == 0 else 11
+        width = student.isf(0.025, freedom) * edge.standard_error
+        assert edge.upper == pytest.approx(min(edge.debiased + width, 1.0))
+    assert "few-clusters" in {warning.code for warning in model.warnings_}
+
+
+def test_fewer_than_three_clusters_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 3 different labels"):
+        GaussianVNCE().fit(normal_table(20), clusters=np.arange(20) % 2)
+
+
+def test_neither_the_order_of_rows_nor_the_names_of_clusters_change_an_estimate() -> None:
+    rng = np.random.default_rng(4)
+    X = np.round(normal_table(90), 1)
+    labels = rng.integers(0, 25, 90)
+    order, names = rng.permutation(90), rng.permutation(25)
+    one = TruncatedGaussianVNCE().fit(X, clusters=labels)
+    other = TruncatedGaussianVNCE().fit(X[order], clusters=[f"p{names[k]}" for k in labels[order]])
+    assert one.penalty_ == other.penalty_
+    assert one.edges_ == other.edges_
 
 
 def partial_correlations(augmented: torch.Tensor) -> torch.Tensor:

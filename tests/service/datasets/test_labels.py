@@ -1,74 +1,69 @@
-"""A column that may hold texts, as labels of groups of rows; no other may."""
+"""Columns of labels: which texts are equal is all that is kept of them."""
 
 import io
-from collections.abc import Callable
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 
-from service.datasets.options import ReadLimits, ReadOptions
-from service.datasets.reading import read_dataset
-from service.http.problems import ProblemError
+from service.datasets.vocabulary import ChangeCode
 
-FRAME = pd.DataFrame(
-    {"a": [1.0, 2.0, 3.0, 4.0, 5.0], "group": ["case", "<5", "NA", " control ", "2"]}
-)
+CSV = "who,a\nAnn,1\n Bob ,2\nAnn,3\nNA,4\n7,5\n<1,6\n"
+NUMBERED = [0.0, 1.0, 0.0, None, 2.0, 3.0]
 
 
-def _parquet(frame: pd.DataFrame) -> bytes:
-    return frame.to_parquet()
+def parquet(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return sink.getvalue()
 
 
-def _arrow(frame: pd.DataFrame) -> bytes:
-    file = io.BytesIO()
-    pyarrow.feather.write_feather(pa.Table.from_pandas(frame), file, compression="uncompressed")
-    return file.getvalue()
+def test_texts_become_whole_numbers_as_they_occur(read):
+    dataset = read(CSV, labels=["who"])
+    assert dataset.table["who"].to_pylist() == NUMBERED
+    assert dataset.table["a"].to_pylist() == [1, 2, 3, 4, 5, 6]
+    assert not dataset.cells.num_rows
+    [change] = [c for c in dataset.summary.changes if c.code is ChangeCode.LABELS_NUMBERED]
+    assert (change.columns, change.count) == (["who"], 4)
 
 
-def _csv(frame: pd.DataFrame) -> bytes:
-    return frame.to_csv(index=False).encode()
+def test_a_number_is_kept_over_all_blocks_of_a_file(read):
+    rows = "".join(f"p{row % 5000},{row}\n" for row in range(45_000))
+    dataset = read(f"who,a\n{rows}", labels=[" who "])
+    assert dataset.table["who"].to_pylist() == [float(row % 5000) for row in range(45_000)]
 
 
-def _json(frame: pd.DataFrame) -> bytes:
-    return frame.to_json(orient="records").encode()
+def test_a_number_that_stands_for_missing_is_none_of_a_label(read):
+    dataset = read("who,a\nx,1\ny,2\nz,3\n", labels=["who"], na_values=["1"])
+    assert dataset.table["who"].to_pylist() == [0.0, 2.0, 3.0]
+    assert dataset.table["a"].to_pylist() == [None, 2.0, 3.0]
 
 
-WRITERS = [_csv, _json, _parquet, _arrow]
-Write = Callable[[pd.DataFrame], bytes]
+def test_labels_of_parquet_and_json_are_numbered_and_numbers_stay(read):
+    long = "x" * 500
+    table = pa.table({"who": ["b", f"{long}1", f"{long}2", "b", None], "n": [7, 7, 3, 3, 9]})
+    dataset = read(parquet(table), labels=["who", "n"])
+    assert dataset.table["who"].to_pylist() == [0.0, 1.0, 2.0, 0.0, None]
+    assert dataset.table["n"].to_pylist() == [7.0, 7.0, 3.0, 3.0, 9.0]
+    assert [change.code for change in dataset.summary.changes] == [ChangeCode.LABELS_NUMBERED]
+    dataset = read('{"who": ["1", 0, "b", 1, null], "n": [5, 5, 6, 7, 8]}', labels=["who", "n"])
+    assert dataset.table["who"].to_pylist() == [0.0, 1.0, 2.0, 0.0, None]
+    assert dataset.table["n"].to_pylist() == [5.0, 5.0, 6.0, 7.0, 8.0]
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_texts_of_the_labels_are_told_by_row_and_numbers_are_in_the_table(
-    write: Write, limits: ReadLimits
-) -> None:
-    read = read_dataset(write(FRAME), ReadOptions(), limits, labels="group")
-    assert sorted(read.labels.to_pylist(), key=lambda cell: cell["row"]) == [
-        {"row": 1, "text": "case"},
-        {"row": 2, "text": "<5"},
-        {"row": 4, "text": "control"},
-    ]
-    assert read.table["group"].to_pylist() == [None, None, None, None, 2.0]
-    assert read.table["a"].to_pylist() == FRAME["a"].tolist()
-    assert not any("Texts" in change.message for change in read.summary.changes)
+def test_categories_of_texts_are_labels(read):
+    who = pa.array(["b", "a", "b", None]).dictionary_encode()
+    dataset = read(parquet(pa.table({"who": who, "n": [1, 2, 3, 4]})), labels=["who"])
+    assert dataset.table["who"].to_pylist() == [0.0, 1.0, 0.0, None]
+    assert dataset.labels == {"who": {0: "b", 1: "a"}}
 
 
-@pytest.mark.parametrize("write", [_parquet, _arrow])
-def test_categories_of_texts_are_labels_too(write: Write, limits: ReadLimits) -> None:
-    frame = FRAME.assign(group=FRAME["group"].astype("category"))
-    read = read_dataset(write(frame), ReadOptions(), limits, labels="group")
-    assert {cell["text"] for cell in read.labels.to_pylist()} == {"case", "<5", "control"}
+def test_a_column_that_is_not_there_is_refused(refuse):
+    problem = refuse(CSV, labels=["who", "plate"])
+    assert "plate" in problem.detail
+    assert [item.parameter for item in problem.errors] == ["labels"]
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_texts_of_other_columns_are_refused_as_ever(write: Write, limits: ReadLimits) -> None:
-    frame = FRAME.assign(other=["much", "1", "2", "3", "4"])
-    with pytest.raises(ProblemError, match="'much' in 'other'") as refused:
-        read_dataset(write(frame), ReadOptions(), limits, labels="group")
-    assert {item.column for item in refused.value.errors} == {"other"}
-
-
-def test_without_such_a_column_there_are_no_labels(limits: ReadLimits) -> None:
-    read = read_dataset(b"a,b\n1,2\n3,4\n", ReadOptions(), limits, labels="group")
-    assert read.labels.num_rows == 0
+@pytest.mark.parametrize("options", [{}, {"labels": ["a"]}])
+def test_texts_elsewhere_are_refused_and_the_refusal_names_the_option(refuse, options):
+    assert "`labels`" in refuse(CSV, **options).detail

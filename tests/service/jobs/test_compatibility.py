@@ -7,9 +7,10 @@ import pytest
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.reading import read_dataset
-from service.http.problems import ProblemItem
+from service.http.problems import ProblemError, ProblemItem
 from service.jobs import compatibility
 from service.jobs.compatibility import num_parameters, reasons_against
+from service.jobs.estimation_planning import resolve
 from service.jobs.specs.base import MIN_ROWS
 from service.jobs.specs.estimation import EstimationSpec
 from service.settings import Settings
@@ -240,3 +241,37 @@ def test_a_comparator_without_a_penalty_needs_as_many_rows_as_columns(
     assert helps in reason.message
     with_penalty = {**estimator, "penalty": 1.0}
     assert judge_table([header, *lines], model=model, estimator=with_penalty) == []
+
+
+def resolved(cluster: str, **request: Any) -> EstimationSpec:
+    """Return what would run on a table with a column of clusters, of constants and of gaps."""
+    rows = [f"{good},{row // 3},4,{row or ''}" for row, good in enumerate(GOOD)]
+    content = "\n".join(["a,b,plate,one,gap", *rows]).encode()
+    summary = read_dataset(content, ReadOptions(), LIMITS).summary
+    document = {"kind": "estimation", "dataset_id": "ds_1", "cluster": cluster, **request}
+    return resolve(EstimationSpec.model_validate(document), summary)
+
+
+def test_a_column_of_clusters_is_none_of_the_variables() -> None:
+    with pytest.raises(ProblemError) as refusal:  # for the constant column, and no other
+        resolved(" plate ")
+    assert [item.column for item in refusal.value.errors] == ["one"]
+    spec = resolved(" plate ", variables=["b", "a"])
+    assert (spec.cluster, spec.variables) == ("plate", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        ("nobody", "no column of this name"),
+        ("gap", "lacks values"),
+        ("one", "one cluster"),
+        ("a", "among the variables"),
+    ],
+)
+def test_a_column_that_tells_no_clusters_is_refused(cluster: str, message: str) -> None:
+    with pytest.raises(ProblemError) as refusal:
+        resolved(cluster, variables=["a", "b"])
+    [reason] = refusal.value.errors
+    assert message in reason.message
+    assert reason.pointer == "/cluster"

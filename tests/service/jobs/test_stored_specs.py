@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.jobs.specs import JobCreate, spec_of
 from service.jobs.specs.base import SpecModel
+from service.jobs.specs.comparison import ComparisonPartSpec, ComparisonSpec
 from service.jobs.specs.contrastive import DEFAULT_TOL, ContrastiveSpec, VnceEstimatorSpec
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.specs.simulation import SimulationSpec
@@ -28,6 +29,10 @@ def test_a_row_of_an_earlier_release_is_read_as_it_is(document: dict[str, Any]) 
     }
     later = of_kind.get(document["kind"], {})
     read = spec_of(document)
+    if isinstance(read, EstimationSpec | ComparisonSpec):
+        later["cluster"] = None
+    if isinstance(read, ComparisonPartSpec):
+        later["estimation"] = document["estimation"] | {"cluster": None}
     if isinstance(read, EstimationSpec):
         later["imputations"] = None
         if isinstance(read.estimator, ContrastiveSpec):

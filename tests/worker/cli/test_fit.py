@@ -353,7 +353,7 @@ def test_groups_may_be_told_by_texts(vnce: Vnce, table: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--by", "d"), "the table has no column of this name"),
+        (("--by", "d"), "no column d, whose labels were asked for"),
         (("--by", "a"), "groups need a column of exactly two"),
         (("--by", "a", "--estimator", "mle"), "mle has no standard errors"),
         (
@@ -388,3 +388,68 @@ def test_a_mixture_is_not_resampled(vnce: Vnce, table: Path, tmp_path: Path) -> 
     options = ("--model", "mixture", "--variable", "a", "--resamples", "12")
     done = vnce("fit", table, "--out", tmp_path / "r", *options)
     assert (done.exit_code, "a mixture has no network" in done.output) == (2, True)
+
+
+@pytest.mark.slow
+def test_rows_of_a_cluster_go_together_in_the_network_its_resamples_and_its_groups(
+    vnce: Vnce, table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "r"
+    frame = pd.read_csv(table)
+    frame[["a", "b", "c"]] = frame[["a", "b", "c"]].to_numpy()[np.arange(150) // 3]
+    patient = np.array([f"patient {row // 3}" for row in range(150)])
+    group = (np.arange(150) // 3) % 2
+    frame.assign(patient=patient, group=group).to_csv(table, index=False)
+    follow_ups = ("--resamples", "2", "--by", "group", "--permutations", "1")
+    done = vnce("fit", table, "--out", out, "--cluster", "patient", *follow_ups, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "150 rows in 49 clusters" in " ".join(done.output.split())
+    document = json.loads((out / "result.json").read_text())
+    assert document["names"] == list("abc")
+    assert document["counts"]["n_clusters"] == 49
+
+    X = frame[["a", "b", "c"]]
+    model = TruncatedGaussianVNCE(penalty=1.0, linear="zero").fit(X, clusters=patient)
+    edges = pd.read_csv(out / "graph.csv").set_index(["source", "target"])
+    for edge in model.edges_:
+        error = edges.loc[("abc"[edge.source], "abc"[edge.target]), "standard_error"]
+        assert error == pytest.approx(edge.standard_error)
+    same = group_difference(model, X, group, 1, clusters=patient)
+    found = json.loads((out / "difference.json").read_text())
+    z = {(edge["source"], edge["target"]): edge["z"] for edge in found["edges"]}
+    for (i, j), value in zip(same.pairs, same.z, strict=True):
+        assert z["abc"[i], "abc"[j]] == pytest.approx(value, abs=1e-6)
+    resampled = bootstrap(model, X, 2, clusters=patient)
+    found = json.loads((out / "bootstrap.json").read_text())
+    means = {(e["source"], e["target"]): e["debiased"]["mean"] for e in found["edges"]}
+    for (i, j), value in zip(resampled.pairs, resampled.debiased.mean, strict=True):
+        assert means["abc"[i], "abc"[j]] == pytest.approx(value, abs=1e-6)
+    told = text_of(parsed((out / "report.html").read_text()))
+    assert "--cluster patient" in told
+    assert "--label" not in told
+    assert "within 49 clusters" in told
+    assert "150 rows in 49 clusters, 3 variables" in told
+    assert "2 resamples of 49 clusters of rows" in told
+    assert "1 permutations of clusters of rows" in told
+    assert "group = 0: 75 rows in 25 clusters; group = 1: 72 rows in 24 clusters" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--cluster", "d"), "no column d, whose labels were asked for"),
+        (("--cluster", "a", "--variable", "a", "--variable", "b"), "among the variables"),
+        (("--cluster", "patient", "--by", "half"), "have rows in both groups"),
+        (("--cluster", "pair"), "at least 3 different labels"),
+    ],
+)
+def test_what_tells_no_clusters_is_refused(
+    vnce: Vnce, table: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    frame = pd.read_csv(table)
+    row = np.arange(150)
+    frame = frame.assign(patient=row // 3, half=row % 2, pair=row % 2)
+    frame.to_csv(table, index=False)
+    done = vnce("fit", table, "--out", tmp_path / "r", *options, *QUICK)
+    assert done.exit_code in (1, 2)
+    assert message in " ".join(done.output.split())

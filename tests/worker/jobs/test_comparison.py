@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from service.results.schemas import DatasetIdentity
 from service.results.vocabulary import EdgeRule, Verdict
 from tests.report_pages import parsed, text_of, verdicts_of
 from vnce_engine.runtime.reports import FitStep
-from worker.artefacts.comparison_files import HELD_OUT, PAIRS, ComparedNetwork
+from worker.artefacts.comparison_files import ComparedNetwork
 from worker.jobs.comparison import PartRequest, parts_of, put_together, run_part, split
 from worker.jobs.estimation import EstimationRequest
 from worker.jobs.failures import FitCancelledError, JobFailedError
@@ -233,7 +234,7 @@ def test_a_part_leaves_its_densities_pairs_and_progress() -> None:
     outcome = run_part(part(X, no_cells), steps.append)
     assert isinstance(outcome.document, ComparisonPartResult)
     files = {file.name: file.content for file in outcome.artefacts}
-    read = ComparedNetwork.read(files[HELD_OUT], files[PAIRS])
+    read = ComparedNetwork.read(files)
     assert read.log_densities.shape == (39,)
     assert np.isfinite(read.log_densities).all()
     assert read.pairs["source"].to_pylist() == ["a", "a", "b"]
@@ -251,3 +252,24 @@ def test_a_part_leaves_its_densities_pairs_and_progress() -> None:
     told = run_part(part(X, censored, censored=CensoredRule.MISSING), go_on).document
     assert isinstance(told, ComparisonPartResult)
     assert told.fit.warnings[0].code == "censored-as-missing"
+
+
+def test_a_part_holds_out_clusters_and_its_errors_are_theirs() -> None:
+    X = np.random.default_rng(1).normal(size=(20, 3))[np.arange(60) // 3]
+    X[0] = NAN
+    request = part(X, pa.table({"column": pa.array([], pa.string())}), cluster="plate")
+    plates = pa.array(np.arange(60) // 3, pa.float64())
+    fit = replace(request.fit, table=request.fit.table.append_column("plate", plates))
+    outcome = run_part(replace(request, fit=fit), go_on)
+    read = ComparedNetwork.read({file.name: file.content for file in outcome.artefacts})
+    assert read.clusters is not None
+    assert read.clusters.tolist() == (np.arange(1, 60) // 3).tolist()
+    networks = {"one": read, "two": replace(read, log_densities=read.log_densities - 1)}
+    by_clusters, _ = put(spec("one", "two", cluster="plate"), networks)
+    by_rows, _ = put(
+        spec("one", "two"), {name: replace(one, clusters=None) for name, one in networks.items()}
+    )
+    assert (by_clusters.n_clusters, by_rows.n_clusters) == (20, None)
+    # The root of three rows.
+    ratio = by_clusters.models[0].standard_error / by_rows.models[0].standard_error
+    assert 1.6 < ratio < 1.9

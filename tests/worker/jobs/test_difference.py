@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -312,3 +313,21 @@ def test_both_sides_are_fitted_on_the_scale_of_the_first() -> None:
     one, other = sides.first.estimator(transforms), sides.second.estimator(transforms)
     assert one.column_transform == other.column_transform == transforms
     assert (one.linear, one.penalty) == ("zero", 0.3)
+
+
+def test_clusters_go_with_their_rows_and_are_in_one_group() -> None:
+    plate = pa.array(np.arange(40) // 4, pa.float64())
+    one = estimated()
+    one = replace(one, spec=one.spec.model_copy(update={"cluster": "plate"}))
+    table = grouped(np.arange(40) >= 20).append_column("plate", plate)
+    sides = groups_of(one, table, "group")
+    assert sides.first.clusters is not None
+    assert sides.second.clusters is not None
+    assert sides.first.clusters.tolist() == (np.arange(20) // 4).tolist()
+    assert sides.second.clusters.tolist() == (5 + np.arange(20) // 4).tolist()
+    both = two_results(one, table, estimated(), TABLE)
+    assert both.first.clusters is not None
+    assert both.second.clusters is None
+    split = grouped(np.arange(40) % 2).append_column("plate", plate)
+    with pytest.raises(JobFailedError, match="group and plate: 10 of the clusters have rows in"):
+        groups_of(one, split, "group")

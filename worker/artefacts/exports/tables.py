@@ -62,7 +62,7 @@ def json_artefact(stem: str, document: ResultModel) -> Artefact:
     return Artefact(f"{stem}.json", MediaType.JSON, document.model_dump_json().encode())
 
 
-def npy_artefact(stem: str, table: FloatArray) -> Artefact:
+def npy_artefact(stem: str, table: FloatArray | NDArray[np.int64]) -> Artefact:
     """Return numbers (n, d) as `stem`.npy."""
     content = BytesIO()
     np.save(content, np.ascontiguousarray(table), allow_pickle=False)

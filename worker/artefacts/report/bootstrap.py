@@ -124,8 +124,9 @@ def _row(edge: BootstrapEdgeRead, *, is_debiased: bool) -> Row:
 
 
 def _methods(result: BootstrapResult) -> str:
+    drawn = "the rows" if result.n_clusters is None else f"{result.n_clusters} clusters of rows"
     said = (
-        f"The network was fitted again to {result.n_requested} resamples of the rows, drawn with "
+        f"The network was fitted again to {result.n_requested} resamples of {drawn}, drawn with "
         "replacement, by the transforms, the linear term and the penalty that the fit to all rows "
         "chose; intervals over resamples are of 95 %, by percentiles (Efron and Tibshirani, 1993)."
     )

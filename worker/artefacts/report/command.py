@@ -1,7 +1,7 @@
 """The command that repeats an estimation, by the names that fields have as options."""
 
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 
 from pydantic import BaseModel
 
@@ -31,9 +31,10 @@ def repeating_command(
     """
     arguments = ["vnce", "fit", file_name]
     by = {other.by for other in others if isinstance(other, DifferenceResult)}
-    columns = None if summary is None else [c.name for c in summary.columns if c.name not in by]
+    aside = by | {spec.cluster}
+    columns = None if summary is None else [c.name for c in summary.columns if c.name not in aside]
     if summary is not None:
-        arguments += _reading(summary)
+        arguments += _reading(summary, aside)
     if spec.variables != columns:
         arguments += [part for name in planned(spec.variables) for part in ("--variable", name)]
     arguments += ["--model", spec.model.kind, *_options(spec.model)]
@@ -44,8 +45,11 @@ def repeating_command(
     return shlex.join(arguments)
 
 
-def _reading(summary: DatasetSummary) -> Iterator[str]:
-    """Yield what was said about a file where it was not found out."""
+def _reading(summary: DatasetSummary, aside: Set[str | None]) -> Iterator[str]:
+    """Yield what was said about a file where it was not found out.
+
+    The columns of clusters and of groups, `aside`, are read as labels without a word.
+    """
     skipped = {change.code: change.count for change in summary.changes}
     if (dialect := summary.csv_dialect) is not None:
         if not dialect.delimiter_detected:
@@ -58,6 +62,10 @@ def _reading(summary: DatasetSummary) -> Iterator[str]:
             yield "--units-row"
     if summary.encoding is not None and not summary.encoding_detected:
         yield from ("--encoding", summary.encoding)
+    for change in summary.changes:
+        if change.code is ChangeCode.LABELS_NUMBERED:
+            for name in change.columns:
+                yield from () if name in aside else ("--label", name)
     tokens = (token for column in summary.columns for token in column.tokens)
     missing = (token.text for token in tokens if token.kind is TokenKind.MISSING)
     for text in dict.fromkeys(text for text in missing if text.lower() not in MISSING_TEXTS):

@@ -15,6 +15,7 @@ from worker.artefacts.report.section import (
     Section,
     Table,
     extent,
+    in_clusters,
     number,
     pictures,
 )
@@ -83,7 +84,8 @@ def _verdict(result: ComparisonResult) -> Iterator[str]:
 
 
 def _facts(result: ComparisonResult) -> Iterator[str]:
-    yield f"{counted(result.n_rows, 'row')}, {counted(len(result.names), 'variable')}."
+    rows = f"{counted(result.n_rows, 'row')}{in_clusters(result.n_clusters)}"
+    yield f"{rows}, {counted(len(result.names), 'variable')}."
     for place, model in enumerate(result.models, start=1):
         if model.reason is not None:
             yield f"Model {place}: {model.reason.rstrip('.')}."

@@ -13,6 +13,7 @@ from worker.artefacts.report.section import (
     Table,
     extent,
     failures,
+    in_clusters,
     interval,
     number,
     pictures,
@@ -66,7 +67,8 @@ def _verdict(result: DifferenceResult) -> Iterator[str]:
 
 def _facts(result: DifferenceResult) -> Iterator[str]:
     sizes = [
-        f"{side.label}: {counted(side.n_rows, 'row')}" for side in (result.first, result.second)
+        f"{side.label}: {counted(side.n_rows, 'row')}{in_clusters(side.n_clusters)}"
+        for side in (result.first, result.second)
     ]
     yield f"{'; '.join(sizes)}."
     if result.n_unlabelled:
@@ -100,8 +102,10 @@ def _methods(result: DifferenceResult) -> Iterator[str]:
             "the fit to all rows chose."
         )
     if result.n_ok:
+        has_clusters = result.first.n_clusters is not None or result.second.n_clusters is not None
+        moved = "clusters of rows" if has_clusters else "the rows"
         yield (
             "The networks as a whole were compared by the largest |z| and by the sum of z², with "
-            f"p-values (Phipson and Smyth, 2010) from {result.n_ok} permutations of the rows "
+            f"p-values (Phipson and Smyth, 2010) from {result.n_ok} permutations of {moved} "
             "(van Borkulo et al., 2022)."
         )

@@ -272,6 +272,11 @@ def _inference(result: EstimationResult, *, is_gaussian: bool) -> Iterator[str]:
         f"(van de Geer et al., 2014), with sandwich standard errors ({works}); 95 % "
         "confidence intervals and tests are by Student's t."
     )
+    if (number := result.counts.n_clusters) is not None:
+        yield (
+            f"Standard errors allow for dependence within {number} clusters of rows, which "
+            "held-out rows keep together (Cameron and Miller, 2015)."
+        )
     if said.linear is LinearChoice.FREE and result.linear.choice is LinearChoice.ZERO:
         yield "A test found a linear term; the step estimated it, too."
     yield (

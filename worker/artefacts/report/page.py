@@ -19,7 +19,7 @@ from worker.artefacts.report.command import repeating_command
 from worker.artefacts.report.difference import difference_section
 from worker.artefacts.report.methods import Paragraph, computed_with, methods
 from worker.artefacts.report.rendering import report
-from worker.artefacts.report.section import MOST_ROWS, Section, pictures
+from worker.artefacts.report.section import MOST_ROWS, Section, in_clusters, pictures
 
 # Of the table of pairs, which is a file of the result, too: all selected ones, but for very many.
 _MOST_SELECTED = 200
@@ -56,6 +56,7 @@ def report_artefact(
         result=result,
         verdict=verdict(result),
         columns=_columns(fitted),
+        clusters=in_clusters(result.counts.n_clusters),
         missingness=_missingness(fitted),
         changes=[] if summary is None else summary.changes,
         pictures=pictures(artefacts, _FIGURES),

@@ -44,7 +44,7 @@ class NeverFinite:
     message_ = "Try a stronger `penalty`."
     warnings_ = ()
 
-    def fit(self, table: pa.Table, on_step: object, checkpoint: Checkpoint) -> None:
+    def fit(self, table: pa.Table, on_step: object, checkpoint: Checkpoint, clusters: None) -> None:
         pass
 
 
