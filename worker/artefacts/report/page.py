@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.datasets.schemas import DatasetSummary
-from service.http.words import counted
+from service.http.words import counted, in_clusters
 from service.jobs.specs.base import planned
 from service.results.bootstrap_result import BootstrapResult
 from service.results.difference_result import DifferenceResult
@@ -19,7 +19,7 @@ from worker.artefacts.report.command import repeating_command
 from worker.artefacts.report.difference import difference_section
 from worker.artefacts.report.methods import computed_with, methods
 from worker.artefacts.report.rendering import report
-from worker.artefacts.report.section import Section, in_clusters, pictures
+from worker.artefacts.report.section import Section, pictures
 
 # Longer tables are files of the result.
 _MOST_EDGES = 200
