@@ -12,6 +12,11 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
 
 
+def in_clusters(num_clusters: int | None) -> str:
+    """Return what to say after a number of rows; nothing where they are independent."""
+    return "" if num_clusters is None else f" in {counted(num_clusters, 'cluster')}"
+
+
 def visible(text: str) -> str:
     r"""Return a text with what cannot be seen in it written out, such as `\x1b` for escape.
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from service.http.words import counted
+from service.http.words import counted, in_clusters
 from service.results.edges import Edge
 from service.results.schemas import EstimationResult, TransformStep
 from worker.artefacts.ground_truth import Pair
-from worker.artefacts.report.section import in_clusters
 from worker.cli.printing import edge_table, print_ending, print_warnings
 
 NUM_TOP_EDGES = 10

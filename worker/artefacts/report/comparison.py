@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from service.http.words import counted
+from service.http.words import counted, in_clusters
 from service.results.comparison_result import (
     ComparedModelRead,
     ComparedPairRead,
@@ -15,7 +15,6 @@ from worker.artefacts.report.section import (
     Section,
     Table,
     extent,
-    in_clusters,
     number,
     pictures,
 )

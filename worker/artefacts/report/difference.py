@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from service.http.words import counted
+from service.http.words import counted, in_clusters
 from service.results.difference_result import DifferenceEdgeRead, DifferenceResult
 from service.results.outcome import Artefact
 from worker.artefacts.figures.drawing import label
@@ -13,7 +13,6 @@ from worker.artefacts.report.section import (
     Table,
     extent,
     failures,
-    in_clusters,
     interval,
     number,
     pictures,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.datasets.schemas import DatasetSummary
-from service.http.words import counted
+from service.http.words import counted, in_clusters
 from service.jobs.specs.base import planned
 from service.results.bootstrap_result import BootstrapResult
 from service.results.difference_result import DifferenceResult
@@ -19,7 +19,7 @@ from worker.artefacts.report.command import repeating_command
 from worker.artefacts.report.difference import difference_section
 from worker.artefacts.report.methods import Paragraph, computed_with, methods
 from worker.artefacts.report.rendering import report
-from worker.artefacts.report.section import MOST_ROWS, Section, in_clusters, pictures
+from worker.artefacts.report.section import MOST_ROWS, Section, pictures
 
 # Of the table of pairs, which is a file of the result, too: all selected ones, but for very many.
 _MOST_SELECTED = 200

@@ -69,11 +69,6 @@ def interval(lower: float | None, upper: float | None) -> str:
     return "" if lower is None or upper is None else f"{lower:+.3f} to {upper:+.3f}"
 
 
-def in_clusters(num_clusters: int | None) -> str:
-    """Return what to say after a number of rows; nothing where they are independent."""
-    return "" if num_clusters is None else f" in {counted(num_clusters, 'cluster')}"
-
-
 def failures(causes: Mapping[str, int], number_asked: int, noun: str) -> list[str]:
     """Return in a sentence a cause how many of what was asked for have failed."""
     return [
