@@ -217,13 +217,14 @@ def refuse_small_group(estimator: NetworkEstimator, rows: FloatArray, names: Seq
 def _estimates(estimator: NetworkEstimator, order: Sequence[int]) -> FloatArray:
     """Return what is known of pairs (3, m), as `of_pairs`, the columns brought into an order."""
     places = {column: place for place, column in enumerate(order)}
+    clusters = estimator.diagnostics_.num_clusters
     edges = (
         (
             places[edge.source],
             places[edge.target],
             edge.debiased,
             edge.standard_error,
-            edge.n_pairwise,
+            edge.n_pairwise if clusters is None else min(edge.n_pairwise, clusters),
         )
         for edge in estimator.edges_
     )

@@ -52,7 +52,8 @@ class NetworkPair:
     standard_error: FloatArray
     """(2, m)"""
     num_pairwise: FloatArray
-    """(2, m): rows of either table that have both columns, from which that error is estimated."""
+    """(2, m): rows of either table that have both columns, or its clusters if those are fewer, from
+    which that error is estimated."""
 
     @property
     def difference(self) -> FloatArray:

@@ -30,7 +30,8 @@ class Estimated:
     spec: EstimationSpec
     result: EstimationResult
     network: Network
-    # Of each pair, in the network's order: its standard error, and the rows that have both columns.
+    # Of each pair, in the network's order: its standard error, and the rows that have both columns,
+    # or the clusters if those are fewer.
     standard_error: NDArray[np.float64]
     num_pairwise: NDArray[np.int64]
 
@@ -50,6 +51,8 @@ class Estimated:
             np.nan if edge.standard_error is None else edge.standard_error for edge in ordered
         ]
         num_pairwise = np.array([edge.n_pairwise for edge in ordered])
+        if result.counts.n_clusters is not None:
+            num_pairwise = num_pairwise.clip(max=result.counts.n_clusters)
         return cls(spec, result, network, np.array(errors), num_pairwise)
 
     @property

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 import vnce_engine
 from vnce_engine import (
@@ -14,6 +15,7 @@ from vnce_engine import (
     TruncatedGaussianVNCE,
     bootstrap,
     compare,
+    correlation_stability,
     difference,
     group_difference,
 )
@@ -136,6 +138,19 @@ def test_resamples_are_of_clusters() -> None:
         bootstrap(model, X, 20)
     with pytest.raises(ValueError, match="fitted with them"):
         bootstrap(GaussianVNCE(penalty=0.3).fit(X), X, 20, clusters=labels)
+    assert correlation_stability(model, X, 10, clusters=labels).n_ok.sum() >= 9
+    with pytest.raises(ValueError, match="fitted with `clusters`"):
+        correlation_stability(model, X, 10)
+
+
+@pytest.mark.slow
+def test_differences_of_few_clusters_have_their_degrees_of_freedom() -> None:
+    X, labels = clustered(12, 10, 8, effect=0.5)
+    first, second = fit(X, labels), fit(X[::-1].copy(), labels[::-1])
+    found = difference(first, second)
+    width = (found.upper - found.lower) / 2 / found.standard_error
+    # Welch's of two equal errors of 11 degrees of freedom each are 22.
+    assert width == pytest.approx(student.isf(0.025, 22), rel=1e-2)
 
 
 @pytest.mark.slow
