@@ -296,6 +296,7 @@ _ADVICE: Mapping[str, Callable[[Advice, FitWarning], str]] = {
     "far-from-zero-column": Advice._on_far,
     "linear-term-needed": Advice._on_missing_linear,
     "linear-term-found": Advice._on_found_linear,
+    "linear-term-untested": Advice._on_found_linear,
     "rows-taken-for-independent": Advice._on_independence,
 }
 

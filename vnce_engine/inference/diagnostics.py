@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -224,15 +225,43 @@ def choice_warnings(unsettled: Sequence[str]) -> list[FitWarning]:
     ]
 
 
-def linear_warnings(p_value: float | None) -> list[FitWarning]:
-    """Return a warning if a test has found a linear term that the estimate does without."""
-    if p_value is None:
+@dataclass(frozen=True)
+class LinearFinding:
+    """What a reader must know of h = 0, which a fit takes for true."""
+
+    p_value: float | None
+    """Of the test that rejects it; None where rows are too few for a test."""
+    is_added: bool
+    """Whether debiased estimates have the term that was found."""
+
+
+def linear_warnings(finding: LinearFinding | None) -> list[FitWarning]:
+    """Return a warning if a fit does without a linear term that it may need."""
+    if finding is None:
         return []
+    if finding.p_value is None:
+        return [
+            FitWarning(
+                "linear-term-untested",
+                "Held-out rows chose no linear term, and rows are too few to test h = 0: where "
+                "columns are not densest at zero, many of the edges found may be false.",
+            )
+        ]
+    rejected = f"a test rejects h = 0 (p = {finding.p_value:.1g})"
+    if finding.is_added:
+        return [
+            FitWarning(
+                "linear-term-found",
+                f"Held-out rows chose no linear term, but {rejected}: "
+                "debiased estimates, intervals and verdicts include one, penalised estimates do "
+                "not.",
+            )
+        ]
     return [
         FitWarning(
-            "linear-term-found",
-            f"Held-out rows chose no linear term, but a test rejects h = 0 (p = {p_value:.1g}): "
-            "debiased estimates, intervals and verdicts include one, penalised estimates do not.",
+            "linear-term-needed",
+            f"The fit has no linear term, as was asked for, but {rejected}: many of the edges "
+            "found may be false.",
         )
     ]
 

@@ -1,7 +1,6 @@
 """How sure the edges of a converged fit are: which step without the penalty says so."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,6 +8,7 @@ from torch import Tensor
 from vnce_engine.contrastive.prepared import RowSampleT
 from vnce_engine.distributions.ill_conditioned import SamplingWarning
 from vnce_engine.distributions.quadratic import num_parameters
+from vnce_engine.inference.diagnostics import LinearFinding
 from vnce_engine.inference.result import Uncertainty
 from vnce_engine.inference.uncertainty import MOST_PARAMETERS, UnpenalisedStep
 from vnce_engine.runtime.progress import Progress
@@ -23,6 +23,8 @@ _CYCLES = 20
 _MANY_ROWS = 10
 # The level at which a linear term that was left out is found all the same.
 _LEVEL = 0.05
+# And that at which one is missed that was not asked for.
+_LEVEL_IF_ASKED = 0.01
 # Rows a parameter without which the test finds one too often.
 _ROWS_OF_THE_TEST = 5
 
@@ -36,8 +38,8 @@ class Assessment:
     """Why there is no uncertainty; None where there is."""
     step: UnpenalisedStep | None = None
     """The step from the penalised estimate, with the entries that it estimates."""
-    linear_p_value: float | None = None
-    """Of the test that found a linear term which the fit does without; None if none did."""
+    linear_finding: LinearFinding | None = None
+    """What a reader must know of h = 0, which the fit takes for true, if anything."""
 
     @classmethod
     def missing(cls, reason: str) -> "Assessment":
@@ -52,7 +54,7 @@ def assess(
     strength: float | None,
     progress: Progress,
     *,
-    tests_linear: bool,
+    may_add_linear: bool,
 ) -> Assessment:
     """Return how sure the edges are of an estimate A (d + 1, d + 1) that the `sample` has led to.
 
@@ -60,9 +62,10 @@ def assess(
     far for that, and there are more rows than parameters, fits with weaker penalties lead to an
     estimate that it is shorter from.
 
-    Where `tests_linear`, h = 0 is tested, too, and estimated in the step where the test rejects it.
-    Held-out rows leave out a term whose worth to predictions is less than the price of estimating
-    it, and intervals that took their choice for true would hold the truth too seldom.
+    Without a linear term, h = 0 is tested, too, and where the test rejects it h is estimated in the
+    step if that `may_add_linear`. Held-out rows leave out a term whose worth to predictions is less
+    than the price of estimating it, and intervals that took their choice for true would hold the
+    truth too seldom.
     """
     problem = setting.problem
     parameters = num_parameters(problem.num_columns)
@@ -72,12 +75,11 @@ def assess(
     try:
         estimated = setting.constraints().estimated()
         first = step = UnpenalisedStep.of(rows, augmented, estimated, problem.clusters)
-        found = None
-        is_tested = tests_linear and _ROWS_OF_THE_TEST * parameters <= problem.num_independent
-        if step is not None and is_tested:
-            found = _found_linear(replace(setting, has_linear=True), step)
-        if found is not None:
-            setting, step = replace(setting, has_linear=True), found.step
+        finding = None
+        if step is not None and not setting.has_linear:
+            finding, step = _tested(setting, step, may_add_linear=may_add_linear)
+        if finding is not None and finding.is_added:
+            setting = replace(setting, has_linear=True)
         if step is not None and parameters < problem.num_rows:
             step = _nearer(setting, sample, step, strength, progress)
     except SamplingWarning:
@@ -85,23 +87,24 @@ def assess(
     if step is None:
         reason = "the rows are too few, or too much alike, for the number of parameters"
         return Assessment(None, reason, first)
-    return Assessment(step.uncertainty(), None, first, None if found is None else found.p_value)
+    return Assessment(step.uncertainty(), None, first, finding)
 
 
-class _FoundLinear(NamedTuple):
-    """A step that estimates h, too, and the p-value of its being zero."""
-
-    step: UnpenalisedStep
-    p_value: float
-
-
-def _found_linear(
-    with_linear: Setting[RowSampleT], without: UnpenalisedStep
-) -> _FoundLinear | None:
-    """Return the step with a linear term if a test finds one; from the same draws."""
-    step = without.with_estimated(with_linear.constraints().estimated())
-    p_value = 1.0 if step is None else step.p_value(_linear(without.augmented))
-    return None if step is None or p_value > _LEVEL else _FoundLinear(step, p_value)
+def _tested(
+    setting: Setting[RowSampleT], step: UnpenalisedStep, *, may_add_linear: bool
+) -> tuple[LinearFinding | None, UnpenalisedStep]:
+    """Return what a test of h = 0 finds, if anything, and the step to go on from; one draw."""
+    problem = setting.problem
+    if _ROWS_OF_THE_TEST * num_parameters(problem.num_columns) > problem.num_independent:
+        return LinearFinding(None, is_added=False) if may_add_linear else None, step
+    constraints = replace(setting, has_linear=True).constraints()
+    with_linear = step.with_estimated(constraints.estimated())
+    if with_linear is None:
+        return None, step
+    p_value = with_linear.p_value(_linear(step.augmented))
+    if p_value > (_LEVEL if may_add_linear else _LEVEL_IF_ASKED):
+        return None, step
+    return LinearFinding(p_value, may_add_linear), with_linear if may_add_linear else step
 
 
 def _nearer(

@@ -233,7 +233,7 @@ class _Run(Generic[RowSampleT]):
             self._cycles.augmented,
             self._strength,
             self._progress,
-            tests_linear=self._options.linear == AUTO and not self._setting.has_linear,
+            may_add_linear=self._options.linear == AUTO,
         )
         step = self._assessment.step
         if step is not None:
@@ -355,7 +355,7 @@ class _Run(Generic[RowSampleT]):
                 *numerical_warnings(diagnostics, path),
                 *stability_warnings(stability),
                 *choice_warnings(self._unsettled()),
-                *linear_warnings(assessment.linear_p_value),
+                *linear_warnings(assessment.linear_finding),
             ),
             selection=None if choice is None else self._selection(stability),
             penalty_kind=None if penalty is None else penalty.kind,

@@ -148,7 +148,7 @@ def may_warn(estimator: Any, options: Mapping[str, object], code: str) -> bool:
             return "ebic_gamma" in options
         case "missing-cells-not-modelled":
             return "imputation" in options
-        case "linear-term-found":
+        case "linear-term-found" | "linear-term-untested":
             return options.get("linear") == "auto"
         case "far-from-zero-column" | "linear-term-needed":
             return "linear" in options

@@ -28,7 +28,7 @@ def test_a_linear_term_that_held_out_rows_leave_out_is_found_and_allowed_for() -
     # So have fits by its choices, of resamples and groups.
     assert chosen.choices().linear == "free"
     without, free = (TruncatedGaussianVNCE(linear=linear).fit(X) for linear in ("zero", "free"))
-    assert not without.warnings_
+    assert [warning.code for warning in without.warnings_] == ["linear-term-needed"]
     assert without.choices().linear == "zero"
     np.testing.assert_array_equal(without.precision_, chosen.precision_)
     # Without the penalty's bias the estimates are nearly those of a fit with the term.
@@ -36,6 +36,18 @@ def test_a_linear_term_that_held_out_rows_leave_out_is_found_and_allowed_for() -
     for name, model in (("chosen", chosen), ("without", without)):
         off[name] = np.abs(debiased(model) - debiased(free)).mean()
     assert off["chosen"] < 0.5 * off["without"]
+
+
+def test_a_linear_term_that_is_left_out_is_said_to_be_untested_where_rows_are_few() -> None:
+    """Of 6 columns, 28 parameters; no term that was asked for is none that was left out."""
+    rng = np.random.default_rng(2)
+    X = sample_truncated_gaussian(hub_precision(6, rng), 139, rng)
+    for linear, is_told in (("auto", True), ("zero", False)):
+        model = TruncatedGaussianVNCE(linear=linear, penalty=1.0).fit(X)
+        assert model.linear_choice_ == "zero"
+        codes = {warning.code for warning in model.warnings_}
+        assert ("linear-term-untested" in codes) == is_told
+        assert "linear-term-needed" not in codes
 
 
 def debiased(model: TruncatedGaussianVNCE) -> np.ndarray:
