@@ -5,8 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from service.jobs.vocabulary import LinearChoice, PenaltyKind
+from service.results.base import ResultModel
+from service.results.choices import AppliedTransforms
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import AppliedTransforms, NumClusters, ResultModel, VersionsRead
+from service.results.schemas import NumClusters, VersionsRead
 
 
 class SpreadRead(ResultModel):

@@ -4,15 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from service.results.base import ResultModel
+from service.results.choices import AppliedTransforms
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import (
-    AppliedTransforms,
-    DatasetIdentity,
-    NumClusters,
-    ResultModel,
-    ResultWarning,
-    VersionsRead,
-)
+from service.results.schemas import DatasetIdentity, NumClusters, ResultWarning, VersionsRead
 from service.results.vocabulary import EdgeRule, Verdict
 
 

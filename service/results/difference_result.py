@@ -4,9 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from service.results.base import ResultModel
 from service.results.bootstrap_result import HeldChoicesRead
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import NumClusters, ResultModel, VersionsRead
+from service.results.schemas import NumClusters, VersionsRead
 
 
 class DifferenceNetworkRead(ResultModel):

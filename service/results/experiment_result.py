@@ -6,8 +6,9 @@ from pydantic import Field
 
 from service.jobs.specs.experiment import ExperimentChoice
 from service.jobs.vocabulary import ExperimentScale
+from service.results.base import ResultModel
 from service.results.parts_result import PartResult, SplitResult
-from service.results.schemas import ResultModel, VersionsRead
+from service.results.schemas import VersionsRead
 
 Scalar = str | int | float | None
 

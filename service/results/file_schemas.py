@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from service.results.schemas import AppliedTransforms, ResultModel
+from service.results.base import ResultModel
+from service.results.choices import AppliedTransforms
 from service.results.vocabulary import EdgeScore
 
 

@@ -5,10 +5,10 @@ from typing import Literal
 from pydantic import Field
 
 from service.jobs.vocabulary import MixtureForm
+from service.results.base import ResultModel
 from service.results.schemas import (
     ConvergenceRead,
     DatasetIdentity,
-    ResultModel,
     ResultWarning,
     TimingRead,
     VersionsRead,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from service.datasets.repository import NewDataset
+from service.results.base import ResultModel
 from service.results.edges import Edge
-from service.results.schemas import ResultModel
 
 
 @dataclass(frozen=True)

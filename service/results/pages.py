@@ -10,12 +10,13 @@ from service.http.root_path import address_of
 from service.jobs.records import JobRecord
 from service.jobs.result_records import ArtefactRecord, EdgeRecord, ResultRecord
 from service.jobs.specs.base import STORED
+from service.results.base import ResultModel
 from service.results.bootstrap_result import BootstrapPartResult, BootstrapResult
 from service.results.comparison_result import ComparisonPartResult, ComparisonResult
 from service.results.difference_result import DifferencePartResult, DifferenceResult
 from service.results.experiment_result import ExperimentPartResult, ExperimentResult
 from service.results.mixture_result import MixtureResult
-from service.results.schemas import EdgeRuleRead, EstimationResult, ResultModel
+from service.results.schemas import EdgeRuleRead, EstimationResult
 from service.results.scoring_result import ScoringResult
 from service.results.simulation_result import SimulationResult
 from service.results.vocabulary import EdgeScore, Verdict

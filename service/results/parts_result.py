@@ -3,7 +3,8 @@
 from pydantic import Field
 
 from service.http.problems import Problem
-from service.results.schemas import ResultModel, VersionsRead
+from service.results.base import ResultModel
+from service.results.schemas import VersionsRead
 
 
 class PartFailureRead(ResultModel):

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from service.results.schemas import ResultModel, VersionsRead
+from service.results.base import ResultModel
+from service.results.schemas import VersionsRead
 
 
 class SimulationResult(ResultModel):

@@ -13,8 +13,9 @@ from service.datasets.stored_table import Texts
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import Transform
+from service.results.choices import AppliedTransforms
 from service.results.edges import Edge
-from service.results.schemas import AppliedTransforms, VariableRead
+from service.results.schemas import VariableRead
 from service.results.vocabulary import EdgeScore, Verdict
 from vnce_engine.data.clusters import Codes, cluster_codes
 from vnce_engine.estimators.base import NetworkEstimator

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from service.http.words import counted, in_clusters
+from service.results.choices import TransformStep
 from service.results.edges import Edge
-from service.results.schemas import EstimationResult, TransformStep
+from service.results.schemas import EstimationResult
 from worker.artefacts.ground_truth import Pair
 from worker.cli.printing import edge_table, print_ending, print_warnings
 

@@ -27,6 +27,14 @@ from service.jobs.vocabulary import (
     PenaltyKind,
     Selection,
 )
+from service.results.choices import (
+    LinearEvidence,
+    LinearTermRead,
+    PenaltyRead,
+    PenaltyStep,
+    StabilityRead,
+    TransformStep,
+)
 from service.results.schemas import (
     ConvergenceRead,
     CountsRead,
@@ -34,13 +42,7 @@ from service.results.schemas import (
     DiagnosticsRead,
     EdgeRuleRead,
     EstimationResult,
-    LinearEvidence,
-    LinearTermRead,
-    PenaltyRead,
-    PenaltyStep,
-    StabilityRead,
     TimingRead,
-    TransformStep,
     UncertaintyRead,
 )
 from service.results.vocabulary import EdgeRule, FitStatus, Verdict

@@ -9,10 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from service.results.base import ResultModel
+from service.results.choices import AppliedTransforms
 from service.results.file_schemas import MatrixRead, PartialCorrelationsRead
 from service.results.formats import MediaType
 from service.results.outcome import Artefact
-from service.results.schemas import AppliedTransforms, ResultModel
 from worker.artefacts.exports.csv_text import csv_bytes
 
 FloatArray = NDArray[np.float64]

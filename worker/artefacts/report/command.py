@@ -10,9 +10,9 @@ from service.datasets.schemas import DatasetSummary
 from service.datasets.vocabulary import ChangeCode, TokenKind
 from service.jobs.specs.base import planned
 from service.jobs.specs.estimation import EstimationSpec
+from service.results.base import ResultModel
 from service.results.bootstrap_result import BootstrapResult
 from service.results.difference_result import DifferenceResult
-from service.results.schemas import ResultModel
 
 # The arguments of `vnce fit` that make `reading` of a file and `spec` of a job.
 _ELSEWHERE = ("dataset_id", "tag", "variables", "model", "estimator", "seed")

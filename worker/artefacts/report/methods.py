@@ -25,8 +25,9 @@ from service.jobs.vocabulary import (
     Selection,
     Transform,
 )
+from service.results.choices import AppliedTransforms, PenaltyRead
 from service.results.comparison_result import ComparedFitRead
-from service.results.schemas import AppliedTransforms, EstimationResult, PenaltyRead, VersionsRead
+from service.results.schemas import EstimationResult, VersionsRead
 from service.results.vocabulary import EdgeRule
 
 _TRANSFORMS = {
