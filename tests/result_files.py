@@ -1,5 +1,7 @@
 """The files of results by their names, as users rely on them."""
 
+from pathlib import Path
+
 TABLES = ("precision", "partial-correlations", "imputations")
 SCORES = ("abs_precision", "precision", "abs_scaled_interaction", "scaled_interaction")
 GRAPH_TYPES = {
@@ -42,3 +44,8 @@ MIXTURE_FILES = {
     "report.html",
     *figure_files("objective", "density"),
 }
+
+
+def written(out: Path) -> set[str]:
+    """Return the files below a folder, by their paths there."""
+    return {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}

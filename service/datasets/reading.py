@@ -146,7 +146,9 @@ def _refuse_unknown_labels(options: ReadOptions, names: list[str]) -> None:
     lacking = [name for name in options.labels if clean_name(name) not in names]
     if lacking:
         listed = ", ".join(map(shorten, lacking))
-        items = [ProblemItem(message="No column.", parameter="labels") for _ in lacking]
+        items = [
+            ProblemItem(message="No column.", parameter="labels", column=name) for name in lacking
+        ]
         raise unreadable(f"The table has no column {listed}, whose labels were asked for.", *items)
 
 

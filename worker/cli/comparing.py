@@ -30,6 +30,15 @@ _OPTIONS = {
     for option in ESTIMATION.options
     if option.field.pointer.startswith(("/model/", "/estimator/"))
 }
+_Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        file_okay=False,
+        help="Folder that the files go to, where tables are files.",
+        show_default="print only",
+    ),
+]
 _NAME = "name"
 # What identifiers of data sets, and of jobs, begin with.
 _IDENTIFIER, _JOB = "dataset_", "job_"
@@ -81,15 +90,7 @@ def compare(
             f"repeatable, 2 to {MOST_SPECIFICATIONS}.",
         ),
     ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            file_okay=False,
-            help="Folder that the files go to, where the table is a file.",
-            show_default="print only",
-        ),
-    ] = None,
+    out: _Out = None,
     wait: Wait = False,
     url: Url = DEFAULT_URL,
     as_json: Json = False,
@@ -134,15 +135,7 @@ def difference(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            file_okay=False,
-            help="Folder that the files go to, where the tables are files.",
-            show_default="print only",
-        ),
-    ] = None,
+    out: _Out = None,
     wait: Wait = False,
     url: Url = DEFAULT_URL,
     as_json: Json = False,

@@ -8,12 +8,14 @@ from typing import Any, Self
 
 import pyarrow as pa
 import pydantic
+import typer
 
 from service.datasets.options import ReadLimits, ReadOptions
 from service.datasets.readers.tokens import parse_number
 from service.datasets.reading import ReadDataset, read_csv_texts, read_dataset
 from service.datasets.stored_table import Texts
 from service.datasets.vocabulary import DatasetFormat, Decimal
+from service.http.problems import ProblemError
 from service.results.schemas import DatasetIdentity
 from worker.cli.client import JsonObject
 from worker.cli.validation import validated
@@ -39,14 +41,23 @@ class LocalTable:
         """Read the file of a `request`, whose column of clusters holds labels.
 
         So may the column `by` that tells groups. Raises `ProblemError` for what cannot be read or
-        is above `limits`.
+        is above `limits`, and `BadParameter` where the table lacks either column.
         """
-        labels = [name for name in (request.get("cluster"), by) if name is not None]
+        flags = {"--cluster": request.get("cluster"), "--by": by}
+        labels = [name for name in flags.values() if name is not None]
         if labels:
             reading = reading | {"labels": [*reading.get("labels", []), *labels]}
         options = validated(pydantic.TypeAdapter(ReadOptions), reading)
         content = path.read_bytes()
-        dataset = read_dataset(content, options, limits)
+        try:
+            dataset = read_dataset(content, options, limits)
+        except ProblemError as problem:
+            lacking = {item.column for item in problem.errors if item.parameter == "labels"}
+            for flag, name in flags.items():
+                if name in lacking:
+                    told = "the table has no column of this name"
+                    raise typer.BadParameter(told, param_hint=flag) from problem
+            raise
         if by is not None:
             dataset = replace(dataset, table=_with_texts(dataset, by))
         is_csv = dataset.format is DatasetFormat.CSV

@@ -61,7 +61,7 @@ def test_categories_of_texts_are_labels(read):
 def test_a_column_that_is_not_there_is_refused(refuse):
     problem = refuse(CSV, labels=["who", "plate"])
     assert "plate" in problem.detail
-    assert [item.parameter for item in problem.errors] == ["labels"]
+    assert [(item.parameter, item.column) for item in problem.errors] == [("labels", "plate")]
 
 
 @pytest.mark.parametrize("options", [{}, {"labels": ["a"]}])

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import Result
 
+from tests.result_files import written
 from vnce_engine import TruncatedGaussianVNCE, difference
 from vnce_engine.simulate import ring_precision, sample_truncated_gaussian
 
@@ -28,10 +29,6 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
 
 def told(done: Result) -> str:
     return " ".join(done.output.replace("│", " ").split())
-
-
-def written(folder: Path) -> set[str]:
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.slow
