@@ -7,7 +7,7 @@ from vnce_engine.inference.correlation_stability import LEAST_CORRELATION
 from worker.artefacts.figures.drawing import PALE, SERIES, add_legend, add_title
 
 _SIZE_INCHES = (4.8, 2.8)
-_STATISTICS = {
+STATISTICS = {
     "edges": "partial correlations",
     "strength": "strength",
     "expected_influence": "expected influence",
@@ -20,7 +20,7 @@ def draw_stability(figure: Figure, stability: CorrelationStabilityRead, title: s
     figure.set_size_inches(*_SIZE_INCHES)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.axhline(LEAST_CORRELATION, color=PALE, linewidth=0.8)
-    looks = zip(_STATISTICS.items(), SERIES, _MARKERS, strict=False)
+    looks = zip(STATISTICS.items(), SERIES, _MARKERS, strict=False)
     for (name, words), colour, marker in looks:
         one = getattr(stability, name)
         known = [

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from service.http.words import counted
 from service.results.bootstrap_result import BootstrapEdgeRead, BootstrapResult
 from service.results.outcome import Artefact
+from worker.artefacts.figures.stability import STATISTICS
 from worker.artefacts.report.section import (
     MOST_ROWS,
     Row,
@@ -21,11 +22,6 @@ _FIGURES = {
     "bootstrap": "The strongest pairs: means and 95 % percentile intervals over resamples, and the "
     "share of resamples that have them selected.",
     "stability": "Correlations of subsets of the rows with all rows.",
-}
-_STATISTICS = {
-    "edges": "partial correlations",
-    "strength": "strength",
-    "expected_influence": "expected influence",
 }
 
 
@@ -102,7 +98,7 @@ def _spare(result: BootstrapResult) -> Iterator[str]:
         return
     shares = [
         f"{words} {number(getattr(found, name).coefficient, '.0%') or 'unknown'}"
-        for name, words in _STATISTICS.items()
+        for name, words in STATISTICS.items()
     ]
     yield f"Correlation stability, rows that can be left out: {', '.join(shares)}."
     yield from failures(found.failures, sum(found.n_requested), "subset")

@@ -12,6 +12,8 @@ _REFERENCES = {
     "1165–1188.",
     "Besag, 1975": "J. Besag (1975). Statistical analysis of non-lattice data. The Statistician "
     "24, 179–195.",
+    "Cameron and Miller, 2015": "A. C. Cameron and D. L. Miller (2015). A practitioner's guide to "
+    "cluster-robust inference. Journal of Human Resources 50, 317–372.",
     "Dempster, Laird and Rubin, 1977": "A. P. Dempster, N. M. Laird and D. B. Rubin (1977). "
     "Maximum likelihood from incomplete data via the EM algorithm. Journal of the Royal "
     "Statistical Society B 39, 1–38.",

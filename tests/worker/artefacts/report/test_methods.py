@@ -1,5 +1,7 @@
 """What is said of how compared models were estimated, of what each chose and was told."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,9 @@ from service.jobs.specs.estimation import EstimationSpec
 from service.jobs.vocabulary import Transform
 from service.results.comparison_result import ComparedFitRead
 from service.results.vocabulary import EdgeRule
+from worker.artefacts import report
 from worker.artefacts.report.methods import compared_methods
+from worker.artefacts.report.references import _REFERENCES
 
 
 def said(
@@ -69,3 +73,11 @@ def test_what_a_fit_chose_and_how_pairs_were_selected_is_said() -> None:
     assert "at a false discovery rate of 0.1 (Benjamini and Hochberg, 1995)." in by_rate
     by_size = said(fit(EdgeRule.THRESHOLD), kind="mle")
     assert "Pairs of a partial correlation of 0.1 or more were selected." in by_size
+
+
+def test_every_work_that_a_report_may_cite_is_among_its_references() -> None:
+    folder = Path(report.__file__).parent
+    texts = [path.read_text() for path in folder.glob("*.py") if path.stem != "references"]
+    citations = re.findall(r"[A-Z]\w+(?: et al\.)?, (?:19|20)\d\d", " ".join(texts))
+    assert len(set(citations)) > 15
+    assert [one for one in set(citations) if not any(one in work for work in _REFERENCES)] == []
